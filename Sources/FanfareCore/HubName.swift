@@ -1,5 +1,5 @@
-/// The name of a hub: an app with its own push credentials, registrations and callers. Hubs are isolated from each
-/// other.
+/// The name of a hub: an app with its own push credentials, registrations and callers.
+/// Hubs are isolated from each other.
 package struct HubName: Hashable, Sendable, CustomStringConvertible {
   /// The hub of a deployment that configures none.
   package static let `default` = Self(trusted: "default")

@@ -14,7 +14,8 @@ package struct Identifier<Subject>: Hashable, Sendable {
     self.low = low
   }
 
-  /// A random identifier (UUID version 4). Random identifiers are uniformly distributed over the id space.
+  /// A random identifier (UUID version 4).
+  /// Random identifiers are uniformly distributed over the id space.
   package static func random() -> Self {
     var generator = SystemRandomNumberGenerator()
     return random(using: &generator)
@@ -33,7 +34,8 @@ package struct Identifier<Subject>: Hashable, Sendable {
     return timeOrdered(at: time, using: &generator)
   }
 
-  /// An identifier that sorts by its time of creation (UUID version 7), with random bits from the generator.
+  /// An identifier that sorts by its time of creation (UUID version 7), with random bits from the
+  /// generator.
   package static func timeOrdered(at time: UnixTime, using generator: inout some RandomNumberGenerator) -> Self {
     let milliseconds = UInt64(clamping: time.milliseconds) & 0xFFFF_FFFF_FFFF
     return Self(

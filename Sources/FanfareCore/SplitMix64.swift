@@ -1,4 +1,5 @@
-/// A small seeded random number generator (SplitMix64 by Steele, Lea and Flood) for reproducible decisions.
+/// A small seeded random number generator (SplitMix64 by Steele, Lea and Flood) for reproducible
+/// decisions.
 package struct SplitMix64: RandomNumberGenerator, Sendable {
   private var state: UInt64
 

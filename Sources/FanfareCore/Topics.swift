@@ -3,15 +3,17 @@ package struct Topics: Hashable, Sendable {
   /// The common prefix without its dot.
   package let prefix: String
 
-  /// Send requests. Key: the username tag, or the send's id where there is no single user.
+  /// Send requests. Key: the username tag, or the send's id if there is no single user.
   package let sends: String
-  /// Segments of broadcasts, in a topic of their own so that a broadcast does not delay single sends.
+  /// Segments of broadcasts, in a topic of their own so that a broadcast does not delay single
+  /// sends.
   package let segments: String
   /// Status records. Key: the send's id.
   package let status: String
   /// Records that cannot be processed, with their original keys.
   package let deadLetter: String
-  /// Deferred records with their original keys, by ascending delay; empty where records wait only in workers' memory.
+  /// Deferred records with their original keys, by ascending delay; empty if records wait only in
+  /// workers' memory.
   package let retries: [Retry]
 
   /// A retry topic, for records that are deferred for about its delay.
@@ -33,8 +35,8 @@ package struct Topics: Hashable, Sendable {
     deadLetter = prefix + ".dead-letter"
   }
 
-  /// The retry topics of this deployment among `names` that are not configured any more, by ascending delay. They may
-  /// still hold deferred records.
+  /// The retry topics among `names` that this deployment no longer configures, by ascending delay.
+  /// They may still hold deferred records.
   package func retired(among names: some Sequence<String>) -> [Retry] {
     let beginning = "\(prefix).retry."
     return names.compactMap { name -> Retry? in
@@ -48,7 +50,8 @@ package struct Topics: Hashable, Sendable {
   /// All topics, for `fanfare topics create`.
   package var all: [String] { [sends, segments, status, deadLetter] + retries.map(\.name) }
 
-  /// The retry topic for a delay: the shortest one that is not shorter, else the longest. Nil without retry topics.
+  /// The retry topic for a delay: the shortest one that is not shorter, else the longest.
+  /// Nil without retry topics.
   package func retry(for delay: Duration) -> Retry? {
     retries.first { $0.delay >= delay } ?? retries.last
   }

@@ -20,12 +20,12 @@ package struct UnixTime: Hashable, Comparable, Sendable {
     let (product, overflow) = seconds.multipliedReportingOverflow(by: 1000)
     let (span, spanOverflow) = product.addingReportingOverflow(attoseconds / 1_000_000_000_000_000)
     let (sum, sumOverflow) = time.milliseconds.addingReportingOverflow(span)
-    // Compared as a whole, because for less than a second only the attoseconds have a sign.
+    // Compared as a whole, because below one second only the attoseconds have a sign.
     guard !overflow, !spanOverflow, !sumOverflow else { return Self(milliseconds: duration < .zero ? .min : .max) }
     return Self(milliseconds: sum)
   }
 
-  /// The time from `right` to `left`; negative when `left` is earlier.
+  /// The time from `right` to `left`; negative if `left` is earlier.
   package static func - (left: Self, right: Self) -> Duration {
     .milliseconds(left.milliseconds - right.milliseconds)
   }
@@ -40,7 +40,8 @@ extension UnixTime: LosslessStringConvertible {
     UnixTime(milliseconds: min(max(milliseconds, Self.writableRange.lowerBound), Self.writableRange.upperBound))
   }
 
-  /// RFC 3339 in UTC with milliseconds, 24 characters: `2026-11-21T08:00:00.000Z`. It writes `writable`.
+  /// RFC 3339 in UTC with milliseconds, 24 characters: `2026-11-21T08:00:00.000Z`.
+  /// It writes `writable`.
   package var description: String {
     var text: [UInt8] = []
     text.reserveCapacity(24)
@@ -73,9 +74,10 @@ extension UnixTime: LosslessStringConvertible {
     }
   }
 
-  /// Parses an RFC 3339 date-time with any fraction and offset. A leap second is read as the second before it.
+  /// Parses an RFC 3339 date-time with any fraction and offset.
+  /// A leap second is read as the second before it.
   ///
-  /// Nil for anything else, and for moments before the year 0 or after the year 9999 in UTC.
+  /// Nil for any other text, and for moments before the year 0 or after the year 9999 in UTC.
   package init?(_ text: String) {
     self.init(utf8: text.utf8Span.span)
   }
@@ -120,7 +122,8 @@ extension UnixTime: LosslessStringConvertible {
 }
 
 extension Span<UInt8> {
-  /// Reads a number of `digits` digits at `index` and advances `index`; nil where there are not as many digits.
+  /// Reads a number of `digits` digits at `index` and advances `index`; nil if there are fewer
+  /// digits.
   fileprivate func number(_ digits: Int, _ index: inout Int) -> Int64? {
     guard index + digits <= count else { return nil }
     var value: Int64 = 0
@@ -141,9 +144,11 @@ extension Span<UInt8> {
   }
 }
 
-/// A source of the current time. All code that stamps or expires uses one, so that tests can control time.
+/// A source of the current time.
+/// All code that stamps or expires uses one, so that tests can control time.
 package protocol WallClock: Sendable {
-  /// The current time. Callable from any thread. It may step in either direction, like the machine's clock.
+  /// The current time.
+  /// Callable from any thread. It may step in either direction, like the machine's clock.
   func now() -> UnixTime
 }
 

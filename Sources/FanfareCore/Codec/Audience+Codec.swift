@@ -20,7 +20,7 @@ extension Audience: JSONWritable {
 
   /// Reads the value of the `to` member: an object with exactly one audience.
   ///
-  /// An unknown member is an error even in a record: a send must not go out when its audience is not fully understood.
+  /// An unknown member is an error even in a record: a send must not go out unless its audience is fully understood.
   package static func read(from reader: inout JSONReader) throws(JSONError) -> Audience {
     var (audience, count): (Audience?, Int) = (nil, 0)
     try reader.readObject { (key, reader) throws(JSONError) in

@@ -3,7 +3,7 @@ package struct CloudEvent {
   /// The value of the record header `content-type`.
   package static let contentType = "application/cloudevents+json"
 
-  /// The type of a record. An incompatible version of a record is a new type.
+  /// The type of a record. An incompatible version of a record has a new type.
   enum RecordType: String {
     case send = "fanfare.send.v1"
     case status = "fanfare.status.v1"
@@ -11,7 +11,8 @@ package struct CloudEvent {
     case retry = "fanfare.retry.v1"
     case segment = "fanfare.segment.v1"
 
-    /// The members between a record's id and its time: its type, and the role that writes such records.
+    /// The members between a record's id and its time: its type, and the role that writes such
+    /// records.
     ///
     /// One literal instead of members: a record is written for every push, and each append costs as much as its bytes.
     fileprivate var typeAndSource: StaticString {
@@ -25,7 +26,7 @@ package struct CloudEvent {
     }
   }
 
-  /// The id; nil where it is not a UUID.
+  /// The id; nil if it is not a UUID.
   let id: SendID?
   let time: UnixTime?
 }
@@ -33,7 +34,7 @@ package struct CloudEvent {
 // MARK: - Writing
 
 extension CloudEvent {
-  /// A record. `id` appends the event's id, escaped; `data` writes the members of `data`.
+  /// Writes a record. `id` appends the event's id, escaped; `data` writes the members of `data`.
   static func record(
     _ type: RecordType, time: UnixTime, capacity: Int, id: (inout [UInt8]) -> Void, data: (inout JSONWriter) -> Void
   ) -> [UInt8] {
@@ -59,7 +60,8 @@ extension CloudEvent {
     json.open("{")
   }
 
-  /// Appends `<send>/<part>`, or `<send>/<attempt>/<part>` for one of several parts: the event id of a work item.
+  /// Appends `<send>/<part>`, or `<send>/<attempt>/<part>` for one of several parts: the event id
+  /// of a work item.
   static func appendID(of send: SendID, attempt: AttemptID?, part: Int, to id: inout [UInt8]) {
     send.append(to: &id)
     id.append(UInt8(ascii: "/"))
@@ -77,10 +79,11 @@ extension CloudEvent {
 // MARK: - Reading
 
 extension CloudEvent {
-  /// Reads a record of the expected type. `read` reads its `data`, an object, and may be called more than once.
+  /// Reads a record of the expected type.
+  /// `read` reads its `data`, an object, and may be called more than once.
   ///
-  /// When a member occurs several times, the last one counts. Throws `.unknownType` for any other type, `.tooLarge`
-  /// for more than `maximumSize` bytes, and `.undecodable` for everything else.
+  /// If a member occurs several times, the last one counts. Throws `.unknownType` for any other type, `.tooLarge` for
+  /// more than `maximumSize` bytes, and `.undecodable` for all other faults.
   static func read<Value>(
     _ record: ArraySlice<UInt8>, as expected: RecordType, maximumSize: Int,
     data read: (inout JSONReader) throws(JSONError) -> Value
@@ -100,8 +103,8 @@ extension CloudEvent {
         case "type": hasType = try reader.readUTF8 { $0.hasBytes(of: expected.rawValue) }
         case "specversion": hasVersion = try reader.readUTF8 { $0.hasBytes(of: "1.0") }
         case "data":
-          // Read at once when the type is known to match. Otherwise, and when it is faulty, it is read again after the
-          // rest of the envelope, whose errors come first.
+          // Read at once if the type is known to match. Otherwise, and if it is faulty, it is read again after the rest
+          // of the envelope, whose errors come first.
           let start = reader.position
           if hasType == true, hasVersion, record.count <= maximumSize {
             do throws(JSONError) {
@@ -121,7 +124,7 @@ extension CloudEvent {
       }
       try reader.finish()
     } catch {
-      // The size is the better explanation: the record may have been cut.
+      // The size explains the failure better: the record may have been cut.
       guard record.count <= maximumSize else { throw tooLarge(maximumSize) }
       throw RecordError(.undecodable, error.field.isEmpty ? "the record \(error.problem)" : error.description)
     }
@@ -155,7 +158,7 @@ package struct RecordError: Error, Hashable, Sendable, CustomStringConvertible {
     self.detail = detail
   }
 
-  /// The record's `data` is not what was expected.
+  /// The record's `data` differs from the expected form.
   init(inData error: JSONError) {
     self.init(.undecodable, error.field.isEmpty ? "data \(error.problem)" : "data.\(error.description)")
   }

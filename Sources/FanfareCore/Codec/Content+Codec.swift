@@ -1,5 +1,5 @@
 extension Content {
-  /// Writes the members `message` and `native`, each only where it has a value.
+  /// Writes the members `message` and `native` if they have a value.
   func writeMembers(to json: inout JSONWriter) {
     json.member("message", ifPresent: message)
     guard apns != nil || fcm != nil || wns != nil else { return }
@@ -15,7 +15,8 @@ extension Message: JSONWritable {
   /// The most keys in `data`.
   package static let maximumDataKeys = 100
 
-  /// Writes the value of the `message` member. Keys of `data` are sorted, so that equal messages have equal bytes.
+  /// Writes the value of the `message` member.
+  /// Keys of `data` are sorted, so that equal messages have equal bytes.
   package func write(to json: inout JSONWriter) {
     json.object { json in
       json.member("title", ifPresent: title)

@@ -1,17 +1,19 @@
 import FoundationEssentials
 
 extension DeadLetter {
-  /// The most bytes kept of a longer key, and of a value that would make the record too large for its topic.
+  /// The most bytes kept of a longer key, and of a value that would make the record too large for
+  /// its topic.
   package static let maximumKeptBytes = 640 * 1024
 
-  /// An upper bound for what Kafka adds to a record: the headers and the frame of its batch.
+  /// An upper bound for Kafka's addition to a record: the headers and the frame of its batch.
   private static let frameBytes = 4096
 
-  /// The record of the dead-letter topic. Its event id is `<topic>/<partition>/<offset>` of the origin. Key and value
-  /// are kept as text where they are UTF-8, else as base64.
+  /// Encodes the record of the dead-letter topic.
+  /// Its event id is `<topic>/<partition>/<offset>` of the origin. Key and value are kept as text if they are UTF-8,
+  /// else as base64.
   package func encoded() -> [UInt8] {
     CloudEvent.record(.deadLetter, time: at, capacity: 512 + value.count) { id in
-      // Escaped, because anybody may have produced a dead letter, and `redrive` writes it again.
+      // Escaped, because any client may have produced a dead letter, and `redrive` writes it again.
       id.appendEscaped("\(origin.topic)/\(origin.partition)/\(origin.offset)")
     } data: { json in
       json.member("reason", reason)
@@ -26,7 +28,7 @@ extension DeadLetter {
         json.member("key") { json in Self.write(key.prefix(Self.maximumKeptBytes), to: &json) }
       }
       json.member("value") { json in
-        // Whole where it fits, because only then can it be redriven; a deferred page has a megabyte and more.
+        // Whole if it fits, because only a whole record can be redriven; a deferred page has over a megabyte.
         let room = StatusRecord.maximumRecordSize - Self.frameBytes - (key?.count ?? 0) - json.bytes.count
         let isWhole = Self.maximumSize(of: value) <= room
         Self.write(isWhole ? value[...] : value.prefix(Self.maximumKeptBytes), to: &json)

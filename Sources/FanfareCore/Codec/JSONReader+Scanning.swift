@@ -119,7 +119,8 @@ extension JSONReader {
     guard position > start else { throw grammarError() }
   }
 
-  /// The text of a string's content after `skipString` has checked its escapes. A lone surrogate becomes U+FFFD.
+  /// The text of a string's content after `skipString` has checked its escapes.
+  /// A lone surrogate becomes U+FFFD.
   static func unescaped(_ content: ArraySlice<UInt8>) -> String {
     var units: [UInt16] = []
     var text = ""

@@ -1,15 +1,16 @@
 /// A pull parser for one JSON document in UTF-8 (RFC 8259).
 ///
-/// It checks the grammar of everything it passes and creates only the values that the caller asks for, which makes it
-/// several times as fast as a decoder that builds a tree. Nesting is limited, so that no document can exhaust the
-/// stack. When a member occurs twice, the caller sees both, in order.
+/// It checks the grammar of everything it passes and creates only the values that the caller asks for, so it is several
+/// times as fast as a decoder that builds a tree. Nesting is limited, so that no document can exhaust the stack. If a
+/// member occurs twice, the caller sees both, in order.
 package struct JSONReader: Sendable {
   /// The most levels of objects and arrays.
   package static let maximumDepth = 32
 
   let bytes: ArraySlice<UInt8>
   var position: Int
-  /// The path to the current value, for error messages. Inline storage saves several allocations per record.
+  /// The path to the current value, for error messages.
+  /// Inline storage saves several allocations per record.
   private var path = InlineArray<32, PathStep>(repeating: .index(0))
   private var depth = 0
 
@@ -19,7 +20,7 @@ package struct JSONReader: Sendable {
     case index(UInt32)
   }
 
-  /// Begins at the start of a document. Throws when the bytes are not UTF-8.
+  /// Begins at the start of a document. Throws if the bytes are not UTF-8.
   package init(_ bytes: ArraySlice<UInt8>) throws(JSONError) {
     self.init(validated: bytes)
     do { _ = try UTF8Span(validating: bytes.span) } catch { throw JSONError(field: "", problem: "is not UTF-8") }
@@ -34,7 +35,7 @@ package struct JSONReader: Sendable {
   /// The kinds of JSON values.
   package enum Kind: Hashable, Sendable { case object, array, string, number, boolean, null }
 
-  /// The kind of the next value, which is not consumed.
+  /// The kind of the next value. Does not consume the value.
   package mutating func nextKind() throws(JSONError) -> Kind {
     skipWhitespace()
     switch peek() {
@@ -150,7 +151,7 @@ package struct JSONReader: Sendable {
     return false
   }
 
-  /// Skips a `null`. Returns false and consumes nothing when the next value is something else.
+  /// Skips a `null`. Returns false and consumes nothing if the next value is something else.
   package mutating func readNull() throws(JSONError) -> Bool {
     guard try nextKind() == .null else { return false }
     try skipWord("null")
@@ -177,7 +178,7 @@ package struct JSONReader: Sendable {
     }
   }
 
-  /// Throws when anything but white space is left.
+  /// Throws if the rest contains more than white space.
   package mutating func finish() throws(JSONError) {
     skipWhitespace()
     guard position == bytes.endIndex else {
@@ -224,10 +225,10 @@ package struct JSONReader: Sendable {
 // MARK: - Values of the domain
 
 extension JSONReader {
-  /// Reads a moment (RFC 3339); nil where the string is not one.
+  /// Reads a moment (RFC 3339); nil if the string is not one.
   package mutating func readTime() throws(JSONError) -> UnixTime? { try readUTF8 { UnixTime(utf8: $0) } }
 
-  /// Reads a registration's id; nil where the string is not one.
+  /// Reads a registration's id; nil if the string is not one.
   package mutating func readRegistrationID() throws(JSONError) -> RegistrationID? {
     try readUTF8 { RegistrationID(utf8: $0) }
   }
@@ -257,7 +258,8 @@ extension JSONReader {
     return tags
   }
 
-  /// Reads one tag. A user's tag follows the rule for user names. The registry decides who may use it.
+  /// Reads one tag.
+  /// A user's tag follows the rule for user names. The registry decides who may use it.
   package mutating func readTag() throws(JSONError) -> String {
     let tag = try readString()
     guard Tag.isAddressable(tag) else { throw error("must be \(Tag.rule)") }
@@ -265,11 +267,12 @@ extension JSONReader {
   }
 }
 
-/// Why bytes are not the expected JSON. Names the place, never the value.
+/// An error that tells why bytes are not the expected JSON. Names the place, never the value.
 package struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The wrong member as a dotted path (`message.badge`, `platforms[1]`); empty for the document as a whole.
+  /// The wrong member as a dotted path (`message.badge`, `platforms[1]`); empty for the whole
+  /// document.
   package let field: String
-  /// What is wrong: the rest of a sentence that begins with the field.
+  /// The problem: the rest of a sentence that begins with the field.
   package let problem: String
 
   package init(field: String, problem: String) {

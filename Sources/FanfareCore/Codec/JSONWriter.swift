@@ -6,10 +6,10 @@ package protocol JSONWritable {
 
 /// Writes one JSON value as bytes: no white space, members in the order of the calls.
 ///
-/// It appends to one buffer and builds no tree, which makes it about ten times as fast as `JSONEncoder`: a record is
-/// written for every push. Call `member` only inside an object and `element` only inside an array.
+/// It appends to one buffer and builds no tree, so it is about ten times as fast as `JSONEncoder`: a record is written
+/// for every push. Call `member` only inside an object and `element` only inside an array.
 package struct JSONWriter {
-  /// What has been written.
+  /// The bytes written so far.
   package private(set) var bytes: [UInt8] = []
   /// Whether the next member or element has a predecessor in its object or array.
   private var needsComma = false
@@ -56,7 +56,7 @@ package struct JSONWriter {
     needsComma = true
   }
 
-  /// Writes a member, or nothing where the value is nil.
+  /// Writes a member, or nothing if the value is nil.
   package mutating func member(_ name: StaticString, ifPresent value: (some JSONWritable)?) {
     if let value { member(name, value) }
   }
@@ -141,13 +141,13 @@ package struct JSONWriter {
   /// Writes any number of bytes as they are; no comma is added before or after them.
   mutating func raw(_ literal: StaticString) { bytes.append(literal: literal) }
 
-  /// Writes members that another writer has written, the first with a comma before it where it needs one.
+  /// Writes members that another writer has written, with a comma before the first if it needs one.
   mutating func splice(_ members: [UInt8]) {
     bytes.append(contentsOf: members)
     needsComma = true
   }
 
-  /// Gives `append` the document, for the parts of it that have a form of their own.
+  /// Passes the document to `append`, for parts of it that have a form of their own.
   mutating func append(_ append: (inout [UInt8]) -> Void) { append(&bytes) }
 
   /// Opens an object or array.
@@ -156,7 +156,7 @@ package struct JSONWriter {
     needsComma = false
   }
 
-  /// Closes what `open` has opened.
+  /// Closes the bracket that `open` has opened.
   mutating func close(_ bracket: Unicode.Scalar) {
     bytes.append(UInt8(ascii: bracket))
     needsComma = true

@@ -4,8 +4,8 @@ extension RetryRecord {
 
   /// The record of the retry topics.
   ///
-  /// Its event id is `<send>/<part>/<deferrals>`, or `<send>/<attempt>/<part>/<deferrals>` where there are several
-  /// parts. It contains the whole send, including members that this version does not know.
+  /// Its event id is `<send>/<part>/<deferrals>`, or `<send>/<attempt>/<part>/<deferrals>` if there are several parts.
+  /// It contains the whole send, including members that this version does not know.
   package func encoded(at time: UnixTime) -> [UInt8] {
     let request = send.encoded()
     return CloudEvent.record(.retry, time: time, capacity: 512 + request.count + devices.count * 192) { id in
@@ -26,10 +26,10 @@ extension RetryRecord {
     }
   }
 
-  /// Reads a record of the retry topics, or one that was moved from there to the sends topic. Unknown members are
-  /// ignored, except those of the send.
+  /// Reads a record of the retry topics, or one that was moved from there to the sends topic.
+  /// Unknown members are ignored, except those of the send.
   ///
-  /// When the record was written after `now`, its writer's clock is ahead of ours: the times of its devices are moved
+  /// If the record was written after `now`, its writer's clock is ahead of ours: the times of its devices are moved
   /// back by the difference, so that no device waits longer than the deferral intended. With nil, times are unchanged.
   package static func decode(
     _ value: ArraySlice<UInt8>, recordTime: UnixTime, now: UnixTime? = nil
@@ -88,10 +88,10 @@ extension RetryRecord {
       cameEarly: cameEarly, devices: devices, counts: counts)
   }
 
-  /// How long from `now` on the record must be held; 0 or less when it is due.
+  /// How long from `now` on the record must be held; 0 or less if it is due.
   ///
   /// Never longer than its writer intended. For a record with `cameEarly` it is exactly that long, whatever `now` is.
-  /// Throws where the envelope, `notBefore` or `cameEarly` cannot be read; the rest is not checked.
+  /// Throws if the envelope, `notBefore` or `cameEarly` cannot be read; the rest is not checked.
   package static func wait(of value: ArraySlice<UInt8>, at now: UnixTime) throws(RecordError) -> Duration {
     let (event, hold) = try CloudEvent.read(value, as: .retry, maximumSize: maximumRecordSize) {
       (reader) throws(JSONError) in
@@ -149,7 +149,7 @@ extension RetryRecord.Device {
     return .waiting(device)
   }
 
-  /// Reads an element of `devices`: a result where it has an `outcome`, else a waiting device.
+  /// Reads an element of `devices`: a result if it has an `outcome`, else a waiting device.
   fileprivate static func read(from reader: inout JSONReader) throws(JSONError) -> Self {
     var (registration, platform, outcome): (RegistrationID?, Platform?, DeviceResult.Outcome?)
     var (notBefore, firstAttemptAt): (UnixTime?, UnixTime?)

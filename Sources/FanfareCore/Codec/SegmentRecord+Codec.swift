@@ -2,8 +2,9 @@ extension SegmentRecord {
   /// The most bytes in a record of the segments topic: a rewritten send and the envelope.
   package static let maximumRecordSize = SendRequest.maximumRewrittenSize + 2048
 
-  /// The record of the segments topic. Its event id is `<send>/<first page>`. It contains the whole send, including
-  /// members that this version does not know.
+  /// The record of the segments topic.
+  /// Its event id is `<send>/<first page>`. It contains the whole send, including members that this version does not
+  /// know.
   package func encoded(at time: UnixTime) -> [UInt8] {
     let request = send.encoded()
     return CloudEvent.record(.segment, time: time, capacity: 320 + request.count) { id in

@@ -21,7 +21,7 @@ package struct SendFields: Sendable {
 
   package init() {}
 
-  /// Reads one member. Returns false and consumes nothing when a send has no member of that name.
+  /// Reads one member. Returns false and consumes nothing if a send has no member of that name.
   ///
   /// With `strict`, for callers, unknown or repeated members of `message` and `native` and a `ttl` of 0 are errors. In a
   /// record unknown members are ignored, and the last of several counts.
@@ -74,7 +74,7 @@ package struct SendFields: Sendable {
     unknownMembers.append(contentsOf: try reader.readRaw())
   }
 
-  /// The send. Throws when `to` is missing, or both `message` and `native` are.
+  /// Makes the send. Throws if `to` is missing, or both `message` and `native` are.
   package func request(id: SendID, acceptedAt: UnixTime) throws(JSONError) -> SendRequest {
     guard let audience else { throw JSONError(field: "to", problem: "is missing") }
     let content = Content(message: message, apns: apns, fcm: fcm, wns: wns)

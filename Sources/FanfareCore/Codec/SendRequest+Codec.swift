@@ -1,11 +1,13 @@
 extension SendRequest {
-  /// The most bytes in a record of the sends topic: a request body at its limit, with room for envelope and escapes.
+  /// The most bytes in a record of the sends topic: a request body at its limit, with room for
+  /// envelope and escapes.
   package static let maximumRecordSize = 512 * 1024
   /// The most bytes of such a send after it has been decoded and encoded again.
   ///
   /// An escape of two characters may have become one of six, and default members and `replay` are added.
   package static let maximumRewrittenSize = maximumRecordSize * 3 + 2048
-  /// The longest time to live in seconds: the longest that every service accepts (FCM's four weeks).
+  /// The longest time to live in seconds: the longest that every service accepts (FCM's four
+  /// weeks).
   package static let maximumTimeToLive = 2_419_200
   /// The most bytes of UTF-8 in a collapse key (APNs' limit).
   package static let maximumCollapseKeyLength = 64
@@ -49,14 +51,15 @@ extension SendRequest {
   /// Reads a record of the sends topic.
   ///
   /// Unknown members of `data` are kept, others are ignored. `recordTime`, the log's timestamp of the record, is used
-  /// where the event has no time. A replay may have up to `maximumRewrittenSize` bytes: it was decoded and encoded.
+  /// if the event has no time. A replay may have up to `maximumRewrittenSize` bytes, because it was decoded and encoded
+  /// again.
   package static func decode(
     _ value: ArraySlice<UInt8>, recordTime: UnixTime, maximumSize: Int = maximumRecordSize
   ) throws(RecordError) -> SendRequest {
     do throws(RecordError) {
       return try read(value, recordTime: recordTime, maximumSize: maximumSize)
     } catch  where error.reason == .tooLarge && value.count <= maximumRewrittenSize {
-      // Only a replay may be so large. Anything else is rejected for its size, even where it has other errors.
+      // Only a replay may be so large. Any other record is rejected for its size, even if it has other errors.
       guard let send = try? read(value, recordTime: recordTime, maximumSize: maximumRewrittenSize), send.replay != nil
       else {
         throw error
@@ -70,7 +73,7 @@ extension SendRequest {
   ) throws(RecordError) -> SendRequest {
     var fields = SendFields()
     let (event, ()) = try CloudEvent.read(value, as: .send, maximumSize: maximumSize) { (reader) throws(JSONError) in
-      // When `data` occurs several times, the last one counts.
+      // If `data` occurs several times, the last one counts.
       fields = SendFields()
       try reader.readObject { (key, reader) throws(JSONError) in
         if try !fields.read(key, from: &reader) { try fields.keep(key, from: &reader) }
@@ -88,7 +91,7 @@ extension SendRequest {
 extension JSONReader {
   /// Reads the record of a send inside another record. Returns its bytes unparsed.
   ///
-  /// Its grammar is checked when it is decoded, at depth 0 again: a send may nest as deeply as in its own record.
+  /// Its grammar is checked when it is decoded, again from depth 0: a send may nest as deeply as in its own record.
   mutating func readEmbeddedSend() throws(JSONError) -> ArraySlice<UInt8> {
     guard try nextKind() == .object else { throw error("must be an object") }
     return try readUnchecked()
@@ -113,8 +116,8 @@ extension SendRequest {
 
 /// Encodes records of the sends topic one after another.
 ///
-/// The sends of a batch come from one caller at one moment. The part of a record that follows from that, about a third,
-/// is encoded once.
+/// The sends of a batch come from one caller at one moment. The part of a record that depends only on these, about a
+/// third, is encoded once.
 package struct SendRecordWriter {
   /// The send whose part is in `origin`.
   private var model: SendRequest?

@@ -6,7 +6,7 @@ extension StatusRecord {
 
   /// The record of the status topic.
   ///
-  /// Its event id is `<send>/<part>`, or `<send>/<attempt>/<part>` where there are several parts: the same work item has
+  /// Its event id is `<send>/<part>`, or `<send>/<attempt>/<part>` if there are several parts: the same work item has
   /// the same id however often it is written. A send in one part omits `parts` and `attempt`.
   package func encoded() -> [UInt8] {
     CloudEvent.record(.status, time: settledAt, capacity: 512 + devices.count * 160) { id in
@@ -146,7 +146,7 @@ extension OutcomeCounts: JSONWritable {
       guard let platform = Platform.allCases.first(where: { $0.rawValue ~= key }) else {
         throw reader.error("is not a known platform")
       }
-      // When a member occurs several times, the last one counts.
+      // If a member occurs several times, the last one counts.
       counts.remove { $0.platform == platform }
       try reader.readObject { (key, reader) throws(JSONError) in
         guard let outcome = DeviceResult.Outcome.allCases.first(where: { $0.rawValue ~= key }) else {

@@ -1,13 +1,13 @@
 /// Phantom type of a push's id.
 package enum PushSubject {}
 
-/// The id of the push of a send to a device. Derived from both: a repeated push has the same id, so that services and
-/// apps can recognise it.
+/// The id of the push of a send to a device.
+/// Derived from both: a repeated push has the same id, so that services and apps can recognise it.
 package typealias PushID = Identifier<PushSubject>
 
 extension Identifier where Subject == PushSubject {
-  /// The id of the push of a send to a device: a UUID version 8 that mixes both ids with MurmurHash3's 64-bit
-  /// finaliser.
+  /// The id of the push of a send to a device: a UUID version 8 that mixes both ids with
+  /// MurmurHash3's 64-bit finaliser.
   package init(send: SendID, registration: RegistrationID) {
     func mixed(_ word: UInt64) -> UInt64 {
       var word = word
@@ -30,7 +30,7 @@ extension Identifier where Subject == PushSubject {
 package struct Push: Sendable {
   /// The worker's number for the push, returned with the outcome.
   package let ticket: UInt64
-  /// The id that the push service and the device see.
+  /// The id as the push service and the device see it.
   package let id: PushID
   /// The device's address, in the platform's normal form.
   package let handle: String
@@ -38,7 +38,8 @@ package struct Push: Sendable {
   package let rendering: RenderedPush
   /// The moment from which it must not be delivered.
   package let expiresAt: UnixTime
-  /// Whether it belongs to a broadcast. Single pushes have priority when the service's connections are full.
+  /// Whether it belongs to a broadcast.
+  /// Single pushes have priority when the service's connections are full.
   package let isBulk: Bool
 
   package init(
@@ -53,16 +54,17 @@ package struct Push: Sendable {
   }
 }
 
-/// A send rendered for all devices of one platform. Only that platform's sender creates and interprets it.
+/// A send rendered for all devices of one platform.
+/// Only that platform's sender creates and interprets it.
 package struct RenderedPush: Sendable {
   /// The header fields that depend on the send, with names in lower case.
   package let headers: [Field]
-  /// The payload, into which some services need the handle inserted at `handleOffset`.
+  /// The payload. Some services need the handle inserted into it at `handleOffset`.
   package let body: [UInt8]
-  /// The position in `body` where the handle is inserted; nil where it is sent outside the body.
+  /// The position in `body` for the handle; nil if the handle is sent outside the body.
   package let handleOffset: Int?
-  /// Whether the payload is valid for all devices once the service has accepted it for one. False where it has a part
-  /// for one kind of device only.
+  /// Whether the payload is valid for all devices once the service has accepted it for one.
+  /// False if part of it is for one kind of device only.
   package let isUniform: Bool
 
   package init(headers: [Field], body: [UInt8], handleOffset: Int? = nil, isUniform: Bool = true) {

@@ -6,20 +6,22 @@ package protocol PushSender: Sendable {
 
   /// Renders the send for this platform. Called once per send from the worker's task; does no I/O.
   ///
-  /// When the service would reject the payload, throws the outcome that every push would have.
+  /// If the service would reject the payload, throws the outcome that every push would have.
   func render(_ send: SendRequest) throws(PushOutcome) -> RenderedPush
 
   /// Accepts pushes and returns at once.
   ///
-  /// `completion` is called with every ticket exactly once, in batches, on any thread, within the request timeout of the
-  /// sender's configuration. After `run()` has ended, the rest is reported as `.retryLater`. The sender repeats a push
-  /// by itself only when the service certainly has not seen it; all other retries are the worker's decision.
+  /// `completion` is called with every ticket exactly once, in batches, on any thread, within the request timeout of
+  /// the sender's configuration. After `run()` has ended, the remaining pushes are reported as `.retryLater`. The
+  /// sender repeats a push by itself only if the service certainly has not received it; all other retries are the
+  /// worker's decision.
   func submit(_ pushes: [Push], completion: @escaping @Sendable ([PushResult]) -> Void)
 
-  /// Keeps connections and credentials. Returns after the task is cancelled and every submitted push is reported.
+  /// Maintains connections and credentials.
+  /// Returns after the task is cancelled and every submitted push is reported.
   func run() async throws
 
-  /// Why the sender cannot work now, for readiness and alarms; nil when it can.
+  /// Why the sender cannot work now, for readiness and alarms; nil if it can.
   var readinessProblem: String? { get }
 }
 
@@ -39,9 +41,9 @@ package struct PushResult: Sendable {
 ///
 /// It is an `Error` only so that rendering can throw it.
 package struct PushOutcome: Error, Hashable, Sendable {
-  /// What the answer asks for. The worker decides what to do.
+  /// The meaning of the answer. The worker decides on the action.
   package enum Verdict: String, CaseIterable, Sendable {
-    /// The service accepted it. It does not mean that it was displayed.
+    /// The service accepted it, which does not mean that the device displayed it.
     case accepted
     /// This message is permanently invalid for this device; the device is valid.
     case rejected
@@ -49,29 +51,31 @@ package struct PushOutcome: Error, Hashable, Sendable {
     case deviceGone
     /// It may be repeated at once with the same credentials, on another stream or connection.
     case retryHere
-    /// It may be repeated after `retryAfter`, or after the worker's own delay where that is nil.
+    /// It may be repeated after `retryAfter`, or after the worker's own delay if that is nil.
     case retryLater
     /// The credential was rejected, and the sender obtains a new one. It may be repeated once.
     case reauthenticate
-    /// The configuration is wrong (key, topic, project, certificate): the sender must stop, raise an alarm, and keep
-    /// devices and messages.
+    /// The configuration is wrong (key, topic, project, certificate): the sender must stop, raise
+    /// an alarm, and keep devices and messages.
     case configurationError
     /// Our request was malformed: it must raise an alarm and not be repeated.
     case malformed
-    /// The service may have accepted it: no answer within the deadline, or the connection broke first.
+    /// The service may have accepted it: no answer within the deadline, or the connection broke
+    /// first.
     case unknown
   }
 
   package let verdict: Verdict
-  /// The service's reason where it gives one (`BadDeviceToken`, `UNREGISTERED`, `channelthrottled`), else our own.
+  /// The service's reason if it gives one (`BadDeviceToken`, `UNREGISTERED`, `channelthrottled`),
+  /// else our own.
   ///
-  /// From a fixed vocabulary, because it becomes a metric label. It contains nothing of the message or the device.
+  /// From a fixed vocabulary, because it becomes a metric label. It contains no part of the message or the device.
   package let reason: String
-  /// The HTTP status; 0 where there was no answer.
+  /// The HTTP status; 0 if there was no answer.
   package let status: Int
   /// The delay that the service asks for, with `.retryLater`.
   package let retryAfter: Duration?
-  /// Since when the service considers the device gone, with `.deviceGone`.
+  /// The time since which the service considers the device gone, with `.deviceGone`.
   package let since: UnixTime?
 
   package init(

@@ -1,4 +1,4 @@
-/// A record that could not be processed, with everything needed to understand and redrive it.
+/// A record that could not be processed, with all data needed to understand and redrive it.
 package struct DeadLetter: Hashable, Sendable {
   /// Why it was dead-lettered. The raw values are stable.
   package enum Reason: String, CaseIterable, Sendable {
@@ -13,7 +13,7 @@ package struct DeadLetter: Hashable, Sendable {
   }
 
   package let reason: Reason
-  /// What was wrong. Names the field and contains nothing of its value.
+  /// The problem. Names the field and contains no part of its value.
   package let detail: String
   /// The record's position in the log.
   package let origin: Origin
@@ -41,7 +41,7 @@ package struct DeadLetter: Hashable, Sendable {
     }
   }
 
-  /// `valueSize` is needed only where `value` is cut.
+  /// `valueSize` is needed only if `value` is cut.
   package init(
     reason: Reason, detail: String, origin: Origin, at: UnixTime, key: [UInt8]?, value: [UInt8], valueSize: Int? = nil
   ) {

@@ -42,7 +42,7 @@ package struct OutcomeCounts: Hashable, Sendable {
     entries.reduce(0) { $0 + ($1.kind.outcome == outcome ? $1.count : 0) }
   }
 
-  /// Adds to the count of a kind. A linear search: of the 18 kinds a send seldom has more than two.
+  /// Adds to the count of a kind. A linear search: of the 18 kinds a send rarely has more than two.
   package mutating func add(_ count: Int, to kind: Kind) {
     guard count > 0 else { return }
     if let index = entries.firstIndex(where: { $0.kind == kind }) {

@@ -19,8 +19,8 @@ package struct RetryRecord: Hashable, Sendable {
   /// Then the clock of the process that held it is ahead of the writer's, and only the writer's clock determines how
   /// long it is held.
   package let cameEarly: Bool
-  /// When it was written, by the writer's clock, but not after the `now` given to `decode`. nil for a record that was
-  /// not decoded, or has no time.
+  /// When it was written, by the writer's clock, but not after the `now` given to `decode`. nil if
+  /// the record was not decoded, or has no time.
   package var writtenAt: UnixTime?
   /// The part's devices, in the order of dispatch.
   package internal(set) var devices: [Device]
@@ -45,7 +45,8 @@ package struct RetryRecord: Hashable, Sendable {
     package internal(set) var notBefore: UnixTime
     /// The number of attempts.
     package let attempts: Int
-    /// The number of attempts that do not count against the limit, because the service was unavailable.
+    /// The number of attempts that do not count against the limit, because the service was
+    /// unavailable.
     package let heldAttempts: Int
     /// How often the device has waited for an unavailable service.
     package let waits: Int
@@ -55,9 +56,10 @@ package struct RetryRecord: Hashable, Sendable {
     package internal(set) var firstAttemptAt: UnixTime?
     /// The reason of the last answer.
     package let reason: String
-    /// The HTTP status of the last answer; 0 where there was none.
+    /// The HTTP status of the last answer; 0 if there was none.
     package let status: Int
-    /// How often the service reported a sender error for this device while other pushes of the sender succeeded.
+    /// How often the service reported a sender error for this device while other pushes of the
+    /// sender succeeded.
     package let contradictions: Int
 
     package init(

@@ -1,7 +1,8 @@
-/// Several consecutive pages of a broadcast, walked by one worker: the record of the segments topic.
+/// Several consecutive pages of a broadcast, walked by one worker: the record of the segments
+/// topic.
 ///
 /// A broadcast is divided into `pages` equal slices of the id space of registrations (`RegistrationSlice.page`),
-/// independent of what is registered. A page that is repeated after a crash is therefore the same page, and its status
+/// whichever ids are registered. A page that is repeated after a crash is therefore the same page, and its status
 /// record, part `page` of `pages`, counts once.
 package struct SegmentRecord: Hashable, Sendable {
   /// The send, as it was accepted.
@@ -17,7 +18,8 @@ package struct SegmentRecord: Hashable, Sendable {
     self.range = range
   }
 
-  /// The attempt that the status records of the broadcast's pages belong to. Equal for all workers and repetitions.
+  /// The attempt of the status records of the broadcast's pages.
+  /// Equal for all workers and repetitions.
   package static func attempt(of send: SendRequest) -> AttemptID {
     AttemptID(high: send.identity.high, low: send.identity.low)
   }

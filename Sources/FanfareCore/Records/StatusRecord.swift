@@ -26,7 +26,8 @@ package struct StatusRecord: Hashable, Sendable {
   package let settledAt: UnixTime
   /// The result of each device, in the order of dispatch.
   package let devices: [DeviceResult]
-  /// The results of devices that `devices` does not list. A page of a broadcast lists only the devices that failed.
+  /// The results of devices that `devices` does not list.
+  /// A page of a broadcast lists only the devices that failed.
   package let counts: OutcomeCounts
   /// The W3C `traceparent` of the caller's request.
   package let traceparent: String?
@@ -35,9 +36,9 @@ package struct StatusRecord: Hashable, Sendable {
   package enum State: String, CaseIterable, Sendable {
     /// Every device has its result.
     case settled
-    /// No device was registered for the audience. Not an error.
+    /// The audience had no registered device. Not an error.
     case noTarget
-    /// Its time to live had passed before anything was sent.
+    /// Its time to live had passed before the first push.
     case expired
     /// It could not be processed and is in the dead-letter topic.
     case deadLettered
@@ -89,7 +90,7 @@ package struct DeviceResult: Hashable, Sendable {
   package let outcome: Outcome
   /// The last reason, from the vocabulary of `PushOutcome.reason`; empty when delivered.
   package let reason: String
-  /// The last HTTP status; 0 where there was no answer.
+  /// The last HTTP status; 0 if there was no answer.
   package let status: Int
   /// The number of attempts.
   package let attempts: Int

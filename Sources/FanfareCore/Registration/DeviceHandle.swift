@@ -3,12 +3,14 @@ package enum DeviceHandle {
   /// The most bytes of any handle.
   package static let maximumLength = 2048
 
-  /// The form in which handles are stored and compared: APNs tokens in lower case, others unchanged.
+  /// The form in which handles are stored and compared: APNs tokens in lower case, others
+  /// unchanged.
   package static func normalized(_ handle: String, platform: Platform) -> String {
     platform == .apns ? handle.lowercased() : handle
   }
 
-  /// Why the text is not a valid handle of the platform, as the end of an error message; nil when it is valid.
+  /// The reason why the text is no valid handle of the platform, as the end of an error message;
+  /// nil if it is valid.
   ///
   /// APNs: an even number of 2 to 400 hexadecimal digits. FCM: visible ASCII. WNS: see `ChannelURI`.
   package static func problem(with handle: String, platform: Platform) -> String? {
@@ -50,14 +52,15 @@ package enum DeviceHandle {
 ///
 /// Every push to it carries our bearer token. Microsoft therefore requires that the host is in the domain
 /// `notify.windows.com`. Path and query are opaque and requested byte for byte: their percent escapes must not be
-/// re-encoded.
+/// encoded again.
 package struct ChannelURI: Hashable, Sendable {
   /// The host in lower case.
   package let host: String
   /// Path and query exactly as given, beginning with `/`.
   package let pathAndQuery: String
 
-  /// Parses a URI; nil unless it is `https` on such a host, without user info, on port 443, and of visible ASCII.
+  /// Parses a URI; nil unless it is `https` on such a host, without user info, on port 443, and of
+  /// visible ASCII.
   package init?(_ uri: String) {
     let scheme = "https://"
     guard uri.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), uri.prefix(scheme.count).lowercased() == scheme,

@@ -1,33 +1,36 @@
-/// Stores device registrations. The front end changes it; the worker reads it and removes unregistered devices.
+/// Stores device registrations.
+/// The front end changes it; the worker reads it and removes unregistered devices.
 ///
 /// Every method may be called from any task and any process at any time. When a method returns, its change is durable
 /// and visible to every later `resolve` in any process. A method throws `RegistryError`; with any code but
 /// `.unavailable` nothing was changed.
 package protocol DeviceRegistry: Sendable {
-  /// Issues an id for a device that is about to register, or returns the id that already has the handle.
+  /// Issues an id for a device that is about to register, or returns the id that already has the
+  /// handle.
   ///
-  /// Of several registrations with the handle only the newest remains. An issued id expires when it is not completed
+  /// Of several registrations with the handle only the newest remains. An issued id expires if it is not completed
   /// within an hour. Without a handle the id is always new. The platform is unknown, so the handle is compared as given
   /// and, if it is hexadecimal, in APNs' normal form.
   func issue(hub: HubName, handle: String?, at now: UnixTime) async throws -> RegistrationID
 
-  /// Completes, replaces or takes over the registration with the given id. The handle is removed from any other
-  /// registration of the hub.
+  /// Completes, replaces or takes over the registration with the given id.
+  /// The handle is removed from any other registration of the hub.
   ///
-  /// Throws `.gone` when the id was never issued, has expired, or belongs to another user with a different handle;
-  /// `.forbidden` when a tag is another user's, or an installation's.
+  /// Throws `.gone` if the id was never issued, has expired, or belongs to another user with a different handle;
+  /// `.forbidden` if a tag belongs to another user or to an installation.
   func complete(_ request: RegistrationRequest, at now: UnixTime) async throws -> Registration
 
   /// Creates or replaces the registration of an installation.
   ///
-  /// Throws `.gone` when the installation belongs to another user with a different handle; `.forbidden` when a tag is
-  /// another user's or another installation's.
+  /// Throws `.gone` if the installation belongs to another user with a different handle; `.forbidden` if a tag belongs
+  /// to another user or another installation.
   func install(_ request: InstallationRequest, at now: UnixTime) async throws -> Registration
 
-  /// Removes a registration of the user. Throws `.notFound` when it does not exist or is another user's.
+  /// Removes a registration of the user.
+  /// Throws `.notFound` if it does not exist or belongs to another user.
   func remove(_ id: RegistrationID, hub: HubName, user: String, at now: UnixTime) async throws
 
-  /// The completed registration with the id; nil when there is none.
+  /// The completed registration with the id; nil if there is none.
   func registration(_ id: RegistrationID, hub: HubName) async throws -> Registration?
 
   /// The devices of each audience in the order of the queries, found in one round trip.
@@ -42,17 +45,18 @@ package protocol DeviceRegistry: Sendable {
   /// audience. Only registrations created (`Registration.createdAt`) at `createdBefore` or earlier are included.
   ///
   /// Consecutive pages (`RegistrationSlice.after` the page's `last`) cover the slice: a device that belongs to the
-  /// audience throughout is on exactly one page.
+  /// audience the whole time is on exactly one page.
   func page(_ query: AudienceQuery, of slice: RegistrationSlice, createdBefore: UnixTime, limit: Int) async throws
     -> AudiencePage
 
-  /// Removes devices that a push service reported as unregistered, and leaves a tombstone with reason and time.
+  /// Removes devices that a push service reported as unregistered, and leaves a tombstone with
+  /// reason and time.
   ///
-  /// A device is kept when its app reported the handle after the service's `since`, or when its handle has changed.
-  /// Returns the removed registrations.
+  /// A device is kept if its app reported the handle after the service's `since`, or if its handle has changed. Returns
+  /// the removed registrations.
   func drop(_ verdicts: [DeadDevice], at now: UnixTime) async throws -> [RegistrationID]
 
-  /// Throws when the store cannot be read or written now.
+  /// Throws if the store cannot be read or written now.
   func check() async throws
 }
 
@@ -61,8 +65,8 @@ package struct AudienceQuery: Hashable, Sendable {
   package let hub: HubName
   package let audience: Audience
   package let platforms: PlatformSet
-  /// For a `.registration` audience: the registration must have belonged to its user by then; nil: no condition.
-  /// Ignored for other audiences.
+  /// For a `.registration` audience: the registration must have belonged to its user by then; nil:
+  /// no condition. Ignored for other audiences.
   package let createdBefore: UnixTime?
 
   package init(hub: HubName, audience: Audience, platforms: PlatformSet, createdBefore: UnixTime? = nil) {
@@ -89,7 +93,7 @@ package struct AudiencePage: Hashable, Sendable {
   }
 }
 
-/// A device that a send is pushed to.
+/// A device to which a send is pushed.
 package struct Target: Hashable, Sendable {
   package let registration: RegistrationID
   package let platform: Platform
@@ -112,8 +116,8 @@ package struct DeadDevice: Hashable, Sendable {
   package let registration: RegistrationID
   /// The handle that was used, in normal form.
   package let handle: String
-  /// Since when the service considers the handle unregistered; nil when it does not say. A registration renewed after
-  /// that is kept.
+  /// The time since which the service considers the handle unregistered; nil if it names none.
+  /// A registration renewed after that time is kept.
   package let since: UnixTime?
   /// The service's reason, for the tombstone.
   package let reason: String

@@ -17,7 +17,8 @@ package struct Registration: Hashable, Sendable {
   package let tags: [String]
   /// The installation that registered it; nil for a registration by handle.
   package let installation: String?
-  /// When the app last reported this handle. A service's report that the device is gone is compared with it.
+  /// When the app last reported this handle.
+  /// A service's report that the device is gone is compared with it.
   package let registeredAt: UnixTime
   /// When the current user first completed it.
   package let createdAt: UnixTime

@@ -2,24 +2,24 @@
 ///
 /// Called by the front end. Durability and errors are as for `DeviceRegistry`.
 package protocol RegistrationDirectory: Sendable {
-  /// The registration of the installation; nil when there is none.
+  /// The registration of the installation; nil if there is none.
   func registration(ofInstallation installation: String, hub: HubName) async throws -> Registration?
 
-  /// The registrations of an audience in a slice, by ascending ids: a page of at most `limit` candidates, 1 or more, as
-  /// in `DeviceRegistry.page`.
+  /// The registrations of an audience in a slice, by ascending ids: a page of at most `limit`
+  /// candidates, 1 or more, as in `DeviceRegistry.page`.
   func list(_ audience: Audience, hub: HubName, of slice: RegistrationSlice, limit: Int) async throws
     -> RegistrationPage
 
-  /// Replaces an installation's registration if it still equals `former` (compare and swap). An unchanged handle does
-  /// not count as reported again.
+  /// Replaces an installation's registration if it still equals `former` (compare and swap).
+  /// An unchanged handle does not count as reported again.
   ///
-  /// Throws `.conflict` when the registration has changed, `.notFound` when it was removed, `.gone` and `.forbidden` as
+  /// Throws `.conflict` if the registration has changed, `.notFound` if it was removed, `.gone` and `.forbidden` as
   /// `DeviceRegistry.install`.
   func revise(_ former: Registration, by request: InstallationRequest, at now: UnixTime) async throws
     -> Registration
 
-  /// Removes registrations in a slice with an earlier `Registration.seenAt`, and leaves tombstones. Examines at most
-  /// `limit` registrations, 1 or more.
+  /// Removes registrations in a slice with an earlier `Registration.seenAt`, and leaves tombstones.
+  /// Examines at most `limit` registrations, 1 or more.
   func expire(
     seenBefore: UnixTime, hub: HubName, of slice: RegistrationSlice, limit: Int, at now: UnixTime
   ) async throws -> ExpiryStep

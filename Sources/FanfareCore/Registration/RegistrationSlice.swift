@@ -1,11 +1,12 @@
-/// A contiguous range of registration ids. Ids are uniformly distributed, so equal slices hold about as many devices.
+/// A contiguous range of registration ids.
+/// Ids are uniformly distributed, so equal slices hold about as many devices.
 package struct RegistrationSlice: Hashable, Sendable {
   /// The lowest id in the slice.
   package let first: RegistrationID
   /// The highest id in the slice; not below `first`.
   package let last: RegistrationID
 
-  /// The slice from `first` to `last`, both included. Traps when `last` is below `first`.
+  /// The slice from `first` to `last`, both included. Traps if `last` is below `first`.
   package init(first: RegistrationID, last: RegistrationID) {
     precondition(first <= last, "a slice has at least one id")
     self.first = first
@@ -27,7 +28,7 @@ package struct RegistrationSlice: Hashable, Sendable {
   /// Whether the id lies in the slice.
   package func contains(_ id: RegistrationID) -> Bool { first <= id && id <= last }
 
-  /// The part of the slice after an id; nil when it is empty, the whole slice when the id is before it.
+  /// The part of the slice after an id; nil if it is empty, the whole slice if the id is before it.
   package func after(_ id: RegistrationID) -> RegistrationSlice? {
     guard id < last else { return nil }
     guard id >= first else { return self }
@@ -37,7 +38,8 @@ package struct RegistrationSlice: Hashable, Sendable {
       last: last)
   }
 
-  /// The share of the slice's ids that are not above the id: 0 for an id before the slice, 1 from its last id on.
+  /// The share of the slice's ids that are not above the id: 0 for an id before the slice, 1 from
+  /// its last id on.
   package func share(upTo id: RegistrationID) -> Double {
     guard id >= first else { return 0 }
     guard id < last else { return 1 }

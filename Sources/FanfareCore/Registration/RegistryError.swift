@@ -1,4 +1,4 @@
-/// Why a call of the registry failed. Never contains a handle.
+/// An error of the registry. Never contains a handle.
 package struct RegistryError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The kind of failure, which determines the answer to the caller.
   package struct Code: Hashable, Sendable {
@@ -20,7 +20,8 @@ package struct RegistryError: Error, Hashable, Sendable, CustomStringConvertible
   package let code: Code
   /// Names the field or store, for people.
   package let message: String
-  /// Whether the change may have happened, because the store was lost during the commit. Only with `.unavailable`.
+  /// Whether the change may have taken effect, because the store was lost during the commit.
+  /// Only with `.unavailable`.
   package let isOutcomeUnknown: Bool
 
   package init(_ code: Code, _ message: String, isOutcomeUnknown: Bool = false) {

@@ -4,7 +4,7 @@ package enum SecurePayloadSubject {}
 /// The id of a secure payload.
 package typealias SecurePayloadID = Identifier<SecurePayloadSubject>
 
-/// A payload that push services never see: only its id is pushed, and the recipient fetches it from the server.
+/// A payload that push services never see: only its id is pushed, and the recipient fetches it.
 package struct SecurePayload: Hashable, Sendable {
   package let id: SecurePayloadID
   package let payload: String
@@ -18,13 +18,14 @@ package struct SecurePayload: Hashable, Sendable {
   }
 }
 
-/// Stores secure payloads until their recipients fetch them. Called by the front end only. Throws `RegistryError`.
+/// Stores secure payloads until their recipients fetch them.
+/// Called by the front end only. Throws `RegistryError`.
 package protocol SecurePayloadStore: Sendable {
   /// Stores a payload durably for one recipient until it expires.
   func store(_ payload: String, id: SecurePayloadID, hub: HubName, recipient: String, expiresAt: UnixTime) async throws
 
-  /// The payload as it was before this call; nil unless it exists, is the recipient's and has not expired. With
-  /// `isDelivered` it is marked as read.
+  /// The payload as it was before this call; nil if it does not exist, belongs to another recipient
+  /// or has expired. With `isDelivered` it is marked as read.
   func read(
     _ id: SecurePayloadID, hub: HubName, recipient: String, isDelivered: Bool, at now: UnixTime
   ) async throws -> SecurePayload?

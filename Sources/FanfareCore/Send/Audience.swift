@@ -1,4 +1,4 @@
-/// The devices that a send is for.
+/// The audience of a send.
 package enum Audience: Hashable, Sendable {
   /// Every device of one user: those with the tag `username:<name>`.
   case user(String)
@@ -8,7 +8,8 @@ package enum Audience: Hashable, Sendable {
   case registration(RegistrationID)
   /// One device by its handle, registered or not.
   case device(Platform, handle: String)
-  /// Every device with at least one of the tags: 1 to `maximumTags`, sorted by bytes, each once (`init(anyOf:)`).
+  /// Every device with at least one of the tags: 1 to `maximumTags`, sorted by bytes, each once
+  /// (`init(anyOf:)`).
   case tags([String])
   /// Every device whose tags satisfy the expression.
   case expression(TagExpression)
@@ -27,7 +28,7 @@ package enum Audience: Hashable, Sendable {
         \.element))
   }
 
-  /// The tag that all devices of the audience and no others carry; nil where there is none.
+  /// The tag that all devices of the audience carry, and no other device; nil if there is none.
   package var tag: String? {
     switch self {
     case .user(let name): Tag.username(name)
@@ -45,7 +46,7 @@ package enum Audience: Hashable, Sendable {
     }
   }
 
-  /// The key of a send's record: the user's tag, or the send's id where there is no single user.
+  /// The key of a send's record: the user's tag, or the send's id if there is no single user.
   ///
   /// Sends to one user therefore share a partition and stay in order.
   package func recordKey(of send: SendID, hub: HubName) -> [UInt8] {
@@ -69,7 +70,8 @@ package enum Audience: Hashable, Sendable {
 }
 
 extension Audience {
-  /// The audience as text for people and searches. It does not contain handles; a long list or expression is cut.
+  /// The audience as text for people and searches.
+  /// It does not contain handles; a long list or expression is cut.
   package var text: String {
     switch self {
     case .user(let name): Tag.username(name)
@@ -83,8 +85,8 @@ extension Audience {
     }
   }
 
-  /// Whether `text` comes from an audience that may be of any size. An expression of one user's tag alone counts as
-  /// that user.
+  /// Whether `text` comes from an audience that may be of any size.
+  /// An expression that consists of one user's tag counts as that user.
   package static func isBroadcast(text: String) -> Bool {
     guard !text.isEmpty, !text.utf8.starts(with: "registration/".utf8), !text.utf8.starts(with: "device/".utf8) else {
       return false
@@ -92,13 +94,15 @@ extension Audience {
     return Tag.user(of: text) == nil || text.contains(" && ") || text.contains(" || ")
   }
 
-  /// Cuts a long expression and ends it with an operator, so that `isBroadcast(text:)` does not take it for one user.
+  /// Cuts a long expression and ends it with an operator, so that `isBroadcast(text:)` does not
+  /// take it for one user.
   private static func bounded(expression: String) -> String {
     let text = bounded(expression)
     return text == expression ? text : String(text.unicodeScalars.dropLast(2)) + " || …"
   }
 
-  /// Cuts a text to 64 characters when it has more than 256 bytes, so that one record cannot fill a database.
+  /// Cuts a text to 64 characters when it has more than 256 bytes, so that one record cannot fill a
+  /// database.
   package static func bounded(_ text: String) -> String {
     text.utf8.count <= 256 ? text : String(text.unicodeScalars.prefix(64))
   }

@@ -1,8 +1,8 @@
 /// The identity of a broadcast: a send within its hub.
 package struct BroadcastID: Hashable, Sendable {
   package let hub: HubName
-  /// `SendRequest.identity`: the send's id as its caller knows it, unless it is a replay. A replay has its own plan and
-  /// finished pages, and is not steered with the original.
+  /// `SendRequest.identity`: the send's id as its caller knows it, unless it is a replay. A replay
+  /// has its own plan and finished pages, and is controlled apart from the original.
   package let send: SendID
 
   package init(hub: HubName, send: SendID) {
@@ -11,9 +11,9 @@ package struct BroadcastID: Hashable, Sendable {
   }
 }
 
-/// Whether a broadcast is to run, pause or stop, and who decided that.
+/// Whether a broadcast runs, is paused or is cancelled, and the cause of that state.
 package struct BroadcastControl: Hashable, Sendable {
-  /// What workers do with the broadcast.
+  /// The workers' treatment of the broadcast.
   package enum State: String, CaseIterable, Sendable {
     /// Its pages are pushed.
     case running
@@ -23,11 +23,11 @@ package struct BroadcastControl: Hashable, Sendable {
     case cancelled
   }
 
-  /// Who decided the state.
+  /// The cause of the state.
   package enum Cause: String, CaseIterable, Sendable {
-    /// Nobody: the initial state.
+    /// The acceptance of the send: the initial state.
     case accepted
-    /// Its sender or an operator.
+    /// A decision of its sender or an operator.
     case caller
     /// The failure limit: too large a share of a page has failed.
     case failures
@@ -70,7 +70,8 @@ package struct BroadcastProgress: Hashable, Sendable {
 
   package var isFinished: Bool { pages > 0 && finishedPages >= pages }
 
-  /// The estimated remaining time at the recent rate; nil when it is not planned, not running, or has no recent page.
+  /// The estimated remaining time at the recent rate; nil if it is not planned, not running, or has
+  /// no recent page.
   package func remaining(at now: UnixTime) -> Duration? {
     guard pages > 0, !isFinished, control.state == .running, recentPages > 0, let plannedAt else { return nil }
     let span = min(max(now - plannedAt, .milliseconds(1)), Self.window)
@@ -78,19 +79,21 @@ package struct BroadcastProgress: Hashable, Sendable {
   }
 }
 
-/// Stores the plan, progress and control of broadcasts, shared by all workers and front ends of a deployment.
+/// Stores the plan, progress and control of broadcasts, shared by all workers and front ends of a
+/// deployment.
 ///
 /// It is in the registry's database. A row may be deleted a month after its broadcast was planned.
 ///
 /// Every method may be called from any task and any process at any time. When a method returns, its change is durable
-/// and visible to every later call. When a method throws `RegistryError`, nothing was changed, unless
+/// and visible to every later call. If a method throws `RegistryError`, it has changed nothing, unless
 /// `isOutcomeUnknown`.
 package protocol BroadcastStore: Sendable {
-  /// Sets the number of pages of a broadcast, unless it is set. Returns the number that is set, and whether `announce`
-  /// was called.
+  /// Sets the number of pages of a broadcast, unless it is already set.
+  /// Returns the valid number, and whether `announce` was called.
   func plan(_ broadcast: BroadcastID, pages: Int, at now: UnixTime) async throws -> (pages: Int, isAnnounced: Bool)
 
-  /// Records that every segment of the plan is durable: a worker that reads the send again has nothing left to do.
+  /// Records that every segment of the plan is durable: a worker that reads the send again has
+  /// nothing left to do.
   func announce(_ broadcast: BroadcastID) async throws
 
   /// The finished pages of the range in ascending order.
@@ -102,17 +105,18 @@ package protocol BroadcastStore: Sendable {
   /// The control of each broadcast, in order; `BroadcastControl.initial` for an unknown one.
   func controls(of broadcasts: [BroadcastID]) async throws -> [BroadcastControl]
 
-  /// Changes the control of a broadcast, planned or not. Returns the control that is valid from now on.
+  /// Changes the control of a broadcast, planned or not.
+  /// Returns the control that is valid from now on.
   ///
   /// A cancelled broadcast stays cancelled, and failures do not change a broadcast that its caller has paused.
   func steer(_ broadcast: BroadcastID, _ control: BroadcastControl, at now: UnixTime) async throws -> BroadcastControl
 
-  /// Reserves a number of pushes of a broadcast with the rate limit `perSecond`. The reservations of all workers follow
-  /// one another.
+  /// Reserves a number of pushes of a broadcast with the rate limit `perSecond`.
+  /// The reservations of all workers follow one another.
   ///
   /// Returns the moment of the reservation, not before `now`. An unused reservation is not returned.
   func reserve(_ pushes: Int, of broadcast: BroadcastID, perSecond: Int, at now: UnixTime) async throws -> UnixTime
 
-  /// The progress of a broadcast; nil when it is unknown.
+  /// The progress of a broadcast; nil if it is unknown.
   func progress(of broadcast: BroadcastID, at now: UnixTime) async throws -> BroadcastProgress?
 }

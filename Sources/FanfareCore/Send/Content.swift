@@ -1,4 +1,4 @@
-/// What a send shows: a portable message, native payloads of the services, or both.
+/// The content of a send: a portable message, native payloads of the services, or both.
 ///
 /// On a platform with a native payload the message is not used.
 package struct Content: Hashable, Sendable {
@@ -6,7 +6,8 @@ package struct Content: Hashable, Sendable {
   package let message: Message?
   /// A JSON object for APNs: the whole payload including `aps`.
   package let apns: [UInt8]?
-  /// A JSON object for FCM: the `message` without its target, or a legacy GCM body, which is converted.
+  /// A JSON object for FCM: the `message` without its target, or a legacy GCM body, which is
+  /// converted.
   package let fcm: [UInt8]?
   /// For WNS: toast, tile or badge XML, or a raw payload.
   package let wns: String?

@@ -18,14 +18,15 @@ package struct ScheduledSend: Hashable, Sendable {
     case cancelled
   }
 
-  /// The send as it will be produced. Its time of acceptance is the moment for which it is scheduled.
+  /// The send as it will be produced.
+  /// Its time of acceptance is the moment for which it is scheduled.
   package let send: SendRequest
   /// When the caller's request was accepted.
   package let scheduledAt: UnixTime
   package let state: State
   /// Whether an earlier lease on it expired, so that it may be in the sends topic already.
   ///
-  /// Until it is produced for certain, it must not be reported as cancelled. Set only by `takeDue`.
+  /// Until its production is certain, it must not be reported as cancelled. Set only by `takeDue`.
   package let mayBeEnqueued: Bool
 
   /// When it is due.
@@ -42,14 +43,15 @@ package struct ScheduledSend: Hashable, Sendable {
 /// Stores scheduled sends until they are due. All front ends share it and lease sends from it.
 ///
 /// Every method may be called from any task and any process at any time. When a method returns, its change is durable
-/// and visible to every later call. When a method throws `RegistryError`, nothing was changed, unless
+/// and visible to every later call. If a method throws `RegistryError`, it has changed nothing, unless
 /// `isOutcomeUnknown`.
 package protocol ScheduledSendStore: Sendable {
-  /// Stores sends, all or none. A send whose id exists in its hub stays unchanged, whatever its state.
+  /// Stores sends, all or none.
+  /// A send whose id exists in its hub stays unchanged, whatever its state.
   func hold(_ sends: [ScheduledSend], at now: UnixTime) async throws
 
-  /// The earliest moment at which a send can be taken: when it is due, or when another front end's lease on it ends.
-  /// Nil when none is held.
+  /// The earliest moment at which a send can be taken: it is due, or another front end's lease on
+  /// it ends. Nil if none is held.
   func nextDue() async throws -> UnixTime?
 
   /// Leases the due sends until `end`, the longest due first and at most `limit`.
@@ -61,24 +63,25 @@ package protocol ScheduledSendStore: Sendable {
     unreadable: @escaping @Sendable (HubName, SendID) -> Void
   ) async throws -> [ScheduledSend]
 
-  /// Marks sends of the lease as produced. Sends that have been leased by another process since stay unchanged.
+  /// Marks sends of the lease as produced.
+  /// Sends that another process has leased since stay unchanged.
   func finish(_ sends: [ScheduledSend], of lease: LeaseID, at now: UnixTime) async throws
 
-  /// Returns sends of the lease that were not produced. They can be taken again from `moment` on, or be cancelled
-  /// unless `mayBeEnqueued`.
+  /// Returns sends of the lease that were not produced.
+  /// They can be taken again from `moment` on, or be cancelled unless `mayBeEnqueued`.
   func release(_ sends: [ScheduledSend], of lease: LeaseID, until moment: UnixTime) async throws
 
   /// Holds, pauses or cancels a send, unless it is leased, produced or cancelled.
   ///
-  /// Returns the resulting send, with `.fired` when it is leased; nil when it is unknown.
+  /// Returns the resulting send, with `.fired` if it is leased; nil if it is unknown.
   func steer(_ send: SendID, hub: HubName, to state: ScheduledSend.State, at now: UnixTime) async throws
     -> ScheduledSend?
 
-  /// A send that is or was held; nil when it is unknown. A produced send is known for a day, a cancelled one for a
-  /// month.
+  /// A send that is or was held; nil if it is unknown.
+  /// A produced send is known for a day, a cancelled one for a month.
   func scheduled(_ send: SendID, hub: HubName) async throws -> ScheduledSend?
 
-  /// The held and paused sends after `query.after`, the latest scheduled first, at most `query.limit`. Of the other
-  /// members of the query only `hub`, `sender` and `user` apply.
+  /// The held and paused sends after `query.after`, the latest scheduled first, at most
+  /// `query.limit`. Of the other members of the query only `hub`, `sender` and `user` apply.
   func waiting(_ query: SendQuery) async throws -> [ScheduledSend]
 }

@@ -1,12 +1,13 @@
-/// Looks up sends. Called by the front end and implemented by the ledger's store, which may lag behind the topics.
+/// Looks up sends.
+/// Called by the front end and implemented by the ledger's store, which may lag behind the topics.
 package protocol SendHistory: Sendable {
-  /// The report of a send; nil when it is unknown. Throws when the store cannot be read now.
+  /// The report of a send; nil if it is unknown. Throws if the store cannot be read now.
   func report(of send: SendID, hub: HubName) async throws -> SendReport?
 
-  /// One page of the sends that match the query. Throws when the store cannot be read now.
+  /// One page of the sends that match the query. Throws if the store cannot be read now.
   func list(_ query: SendQuery) async throws -> SendPage
 
-  /// Throws when the store cannot be read now.
+  /// Throws if the store cannot be read now.
   func check() async throws
 }
 

@@ -1,4 +1,4 @@
-/// Everything known about one send: the answer to a caller who looks it up.
+/// The state and results of one send, for a caller who looks it up.
 package struct SendReport: Hashable, Sendable {
   /// The state of the send as a whole.
   package enum State: String, CaseIterable, Sendable {
@@ -22,7 +22,7 @@ package struct SendReport: Hashable, Sendable {
   package let hub: HubName
   package let state: State
   package let sender: String?
-  /// `Audience.text`; nil where it is unknown. It does not contain handles.
+  /// `Audience.text`; nil if it is unknown. It does not contain handles.
   package let audience: String?
   /// Whether it may be of any size and can be steered; see `Audience.isBroadcast`.
   package let isBroadcast: Bool
@@ -30,13 +30,14 @@ package struct SendReport: Hashable, Sendable {
   package let sendAt: UnixTime?
   /// Whether a scheduled send is `running` or `paused`; nil unless it is scheduled.
   package let control: BroadcastControl.State?
-  /// nil when only its results are known yet.
+  /// nil if only its results are known yet.
   package let acceptedAt: UnixTime?
   /// When the last work item ended; nil while one is open.
   package let settledAt: UnixTime?
   /// The number of devices per platform and outcome; preliminary while work items are open.
   package let counts: [Platform: [DeviceResult.Outcome: Int]]
-  /// The result of each device; nil for a send to more devices than the ledger's configuration keeps.
+  /// The result of each device; nil for a send to more devices than the ledger's configuration
+  /// keeps.
   package let devices: [DeviceResult]?
 
   package init(

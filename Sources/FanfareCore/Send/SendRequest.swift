@@ -7,18 +7,18 @@ package typealias SendID = Identifier<SendSubject>
 /// Phantom type of a replay's id.
 package enum ReplaySubject {}
 
-/// The id of one decision to dispatch again sends that are in the log already.
+/// The id of one decision to dispatch sends again that are still in the log.
 package typealias ReplayID = Identifier<ReplaySubject>
 
-/// How urgently a device is woken for a send.
+/// The urgency with which a send wakes a device.
 package enum Priority: String, CaseIterable, Sendable {
-  /// At once, whatever it costs the battery.
+  /// At once, even at the expense of the battery.
   case high
-  /// When it suits the device.
+  /// At a time that suits the device.
   case normal
 }
 
-/// What a caller asked to send: to whom, what, and until when. Immutable once accepted.
+/// A caller's accepted request to send: audience, content and options. Immutable.
 ///
 /// A worker keeps it in many places at once, so its content is shared: a copy costs one reference count.
 package struct SendRequest: Hashable, Sendable {
@@ -58,12 +58,14 @@ package struct SendRequest: Hashable, Sendable {
   package var id: SendID { storage.values.id }
   /// The hub whose users, devices and credentials it uses.
   package var hub: HubName { storage.values.hub }
-  /// The authenticated user who posted it; nil when a backend produced to the topic without naming one.
+  /// The authenticated user who posted it; nil if a backend produced to the topic without naming
+  /// one.
   package var sender: String? { storage.values.sender }
   /// When it was accepted. The time to live counts from here.
   package var acceptedAt: UnixTime { storage.values.acceptedAt }
   package var audience: Audience { storage.values.audience }
-  /// Whether the audience may be of any size. Cheaper than `audience.isBroadcast`, which copies the audience.
+  /// Whether the audience may be of any size.
+  /// Cheaper than `audience.isBroadcast`, which copies the audience.
   package var isBroadcast: Bool { storage.isBroadcast }
   /// The platforms that it is restricted to.
   package var platforms: PlatformSet { storage.values.platforms }
@@ -81,17 +83,18 @@ package struct SendRequest: Hashable, Sendable {
   package var replay: ReplayID? { storage.values.replay }
   /// The most pushes per second of all workers together; nil: unlimited. Only broadcasts use it.
   package var maximumPerSecond: Int? { storage.values.maximumPerSecond }
-  /// Unknown members of its record's `data` as JSON, each with a comma before it. They are written again with the send.
-  /// Nearly always empty.
+  /// Unknown members of its record's `data` as JSON, each with a comma before it.
+  /// They are written again with the send. Nearly always empty.
   package var unknownMembers: [UInt8] { storage.values.unknownMembers }
 
-  /// Whether at least one platform can be reached: it is permitted, the content covers it, and it is the device's.
+  /// Whether at least one platform can be reached: it is permitted, the content covers it, and it
+  /// is the device's.
   package var isDeliverable: Bool {
     if case .device(let platform, _) = audience { return coveredPlatforms.contains(platform) }
     return !coveredPlatforms.isEmpty
   }
 
-  /// Identifies the send among all that are to be dispatched: its id combined with the replay.
+  /// Identifies the send among all sends to be dispatched: its id combined with the replay.
   ///
   /// A replayed send is the same send with the same push ids and the same account, but not a duplicate of the original
   /// record.

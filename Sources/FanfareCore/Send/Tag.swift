@@ -11,7 +11,8 @@ package enum Tag {
   /// The rule as stated in error messages.
   package static let rule = "1 to 120 characters of A–Z a–z 0–9 _ @ # . : -"
 
-  /// The rule for installation ids as stated in error messages. With its prefix an id is a valid tag.
+  /// The rule for installation ids as stated in error messages.
+  /// With its prefix an id is a valid tag.
   package static let installationRule =
     "1 to \(maximumLength - installationPrefix.utf8.count) characters of A–Z a–z 0–9 _ @ # . : -"
 
@@ -62,10 +63,12 @@ package enum Tag {
 package enum UserName {
   /// The most bytes of UTF-8 in a name.
   package static let maximumLength = 111
-  /// The rule as stated in error messages. With the prefix of its tag a name is within `Tag.maximumLength`.
+  /// The rule as stated in error messages.
+  /// With the prefix of its tag a name is within `Tag.maximumLength`.
   package static let rule = "1 to 111 bytes of UTF-8 without control characters or ':'"
 
-  /// Whether the text is a valid name. `:` is excluded because HTTP Basic ends the name there (RFC 7617 §2).
+  /// Whether the text is a valid name.
+  /// `:` is excluded because HTTP Basic ends the name there (RFC 7617 §2).
   package static func isValid(_ name: String) -> Bool {
     let bytes = name.utf8Span.span
     guard (1...maximumLength).contains(bytes.count) else { return false }

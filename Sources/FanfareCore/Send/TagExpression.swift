@@ -19,10 +19,10 @@ package indirect enum TagExpression: Hashable, Sendable {
   /// The most levels of `(` and `!`. The limit permits recursion over an expression.
   package static let maximumDepth = 32
 
-  /// Parses an expression: tags, `!`, `&&`, `||` in this order of precedence, parentheses and white space.
+  /// Parses an expression: tags, `!`, `&&`, `||` in this order of precedence, parentheses and white
+  /// space.
   ///
-  /// A tag with other characters than those of `Tag.isValid`, such as `username:zoë`, is quoted; in quotes `\` escapes
-  /// `"` and `\`.
+  /// A tag with characters outside `Tag.isValid`, such as `username:zoë`, is quoted; in quotes `\` escapes `"` and `\`.
   package init(_ text: String) throws(TagExpressionError) {
     var parser = TagExpressionParser(text)
     self = try parser.parse()
@@ -37,7 +37,8 @@ package indirect enum TagExpression: Hashable, Sendable {
     }
   }
 
-  /// Whether the expression is true for a device; `carries` tells whether the device carries a tag.
+  /// Whether the expression is true for a device; `carries` returns whether the device carries a
+  /// tag.
   package func holds(where carries: (String) throws -> Bool) rethrows -> Bool {
     switch self {
     case .tag(let tag): try carries(tag)
@@ -82,11 +83,12 @@ extension TagExpression: CustomStringConvertible {
   }
 }
 
-/// Why a text is not a tag expression. Names the expected syntax and the position, never the text.
+/// An error that tells why a text is no tag expression.
+/// Names the expected syntax and the position, never the text.
 package struct TagExpressionError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// What the expression must have, as the object of a sentence: `&&, || or the end`.
+  /// The missing syntax, as the object of a sentence: `&&, || or the end`.
   package let expected: String
-  /// The position in Unicode code points from 1; one past the end where the text ends too early.
+  /// The position in Unicode code points from 1; one past the end if the text ends too early.
   package let position: Int
 
   package init(expected: String, position: Int) {

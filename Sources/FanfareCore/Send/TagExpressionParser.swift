@@ -1,4 +1,5 @@
-/// A recursive-descent parser for tag expressions of limited depth. See `TagExpression.init(_:)` for the grammar.
+/// A recursive-descent parser for tag expressions of limited depth.
+/// See `TagExpression.init(_:)` for the grammar.
 struct TagExpressionParser {
   private static let operand = "a tag, ! or ("
 
@@ -10,7 +11,7 @@ struct TagExpressionParser {
 
   init(_ text: String) {
     isTooLong = text.utf8.count > TagExpression.maximumLength
-    // The rest of a text that is too long is not needed.
+    // An overlong text is rejected, so the rest is not needed.
     scalars = Array(text.unicodeScalars.prefix(TagExpression.maximumLength))
   }
 
@@ -80,7 +81,8 @@ struct TagExpressionParser {
     return expression
   }
 
-  /// Skips an operator of two equal characters. Returns false and consumes nothing when something else is next.
+  /// Skips an operator of two equal characters.
+  /// Returns false and consumes nothing if it is not next.
   private mutating func takeOperator(_ character: Unicode.Scalar) throws(TagExpressionError) -> Bool {
     guard next == character else { return false }
     guard index + 1 < scalars.count, scalars[index + 1] == character else { throw error("\(character)\(character)") }
@@ -88,7 +90,7 @@ struct TagExpressionParser {
     return true
   }
 
-  /// Reads an unquoted tag; nil when the next character cannot begin one.
+  /// Reads an unquoted tag; nil if the next character cannot begin one.
   private mutating func readPlain() -> String? {
     let start = index
     while let scalar = next, scalar.isASCII, Tag.isCharacter(UInt8(truncatingIfNeeded: scalar.value)) { index += 1 }
