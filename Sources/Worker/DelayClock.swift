@@ -1,7 +1,7 @@
 import FanfareCore
 
-/// The clock of delays and deadlines. A protocol, so that a test can let an hour pass without
-/// waiting.
+/// The clock of delays and deadlines.
+/// A protocol, so that a test can let an hour pass without waiting.
 package protocol DelayClock: Sendable {
   /// Milliseconds since some fixed moment; never goes back. Callable from any thread.
   func uptime() -> Int64
@@ -26,7 +26,8 @@ package struct SystemDelayClock: DelayClock {
   }
 }
 
-/// The present, read once per turn of the engine, from two clocks: a wall clock may step, a delay must not.
+/// The present, read once per turn of the engine, from two clocks: a wall clock may step, a delay
+/// must not.
 struct Moment: Sendable {
   /// Stamps records and decides on expiry.
   let wall: UnixTime

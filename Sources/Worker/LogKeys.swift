@@ -1,5 +1,5 @@
-/// The metadata keys of the worker's log lines. Their values never hold a handle, a payload, a user
-/// or a tag.
+/// The metadata keys of the worker's log lines.
+/// Their values never hold a handle, a payload, a user or a tag.
 enum LogKeys {
   static let send = "send"
   static let hub = "hub"

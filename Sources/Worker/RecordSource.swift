@@ -1,14 +1,15 @@
 package import RDKafka
 
-/// The source of a worker's records. The worker is its only reader, runs it, and closes it when it
-/// ends. `Consumer` is the implementation; tests and benchmarks use another, without a broker.
+/// The source of a worker's records.
+/// The worker is its only reader, runs it, and closes it when it ends. `Consumer` is the implementation; tests and
+/// benchmarks use another, without a broker.
 package protocol RecordSource: Sendable {
   /// The events in order: records of a partition come only between its `assigned` and its `revoked`
   /// or `lost`. One reader.
   var events: AsyncStream<ConsumerEvent> { get }
 
-  /// Adds credit for `records` records; a negative number reduces it. Records already under way
-  /// still come and may make the credit negative. Callable from any thread.
+  /// Adds credit for `records` records; a negative number reduces it.
+  /// Records already under way still come and may make the credit negative. Callable from any thread.
   func grant(records: Int)
 
   /// Pauses or resumes the records of the segments topic. Records already under way may still come.
@@ -22,9 +23,9 @@ package protocol RecordSource: Sendable {
   /// them for the next owner. They may be older than the committed ones.
   func kept(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset]
 
-  /// Commits positions with their metadata now; returns when the broker has them. Throws
-  /// `.rebalancing` while the group is between two assignments: a later commit may succeed for the partitions that are
-  /// still owned then. Throws `.messageTooLarge` if metadata is too long for the broker.
+  /// Commits positions with their metadata now; returns when the broker has them.
+  /// Throws `.rebalancing` while the group is between two assignments: a later commit may succeed for the partitions
+  /// that are still owned then. Throws `.messageTooLarge` if metadata is too long for the broker.
   func commit(_ offsets: [PartitionOffset]) async throws(RDKafkaError)
 
   /// The number of records behind the position of each assigned partition.
@@ -37,11 +38,11 @@ package protocol RecordSource: Sendable {
   func close() async
 }
 
-/// The destination of a worker's records; `Producer` is the implementation. It must outlive the
-/// worker, which does not own it.
+/// The destination of a worker's records; `Producer` is the implementation.
+/// It must outlive the worker, which does not own it.
 package protocol RecordSink: Sendable {
-  /// Takes records and returns at once. `completion` is called once, with one result per record in their order, on any
-  /// thread.
+  /// Takes records and returns at once.
+  /// `completion` is called once, with one result per record in their order, on any thread.
   func submit(
     _ records: [ProducerRecord], completion: @escaping @Sendable ([Result<RecordPosition, RDKafkaError>]) -> Void)
 }

@@ -59,7 +59,8 @@ package struct RetryPolicy: Hashable, Sendable {
     /// The time since the first attempt, or since the first one after it was last held.
     var age = Duration.zero
 
-    /// The history of a push that is held: once the sender works again, the push has all its attempts.
+    /// The history of a push that is held: once the sender works again, the push has all its
+    /// attempts.
     var held: History {
       History(attempts: attempts, wasUnanswered: wasUnanswered, heldAttempts: attempts, contradictions: contradictions)
     }
@@ -82,13 +83,13 @@ package struct RetryPolicy: Hashable, Sendable {
 
   /// How often a push is repeated at once if the service certainly has not received it.
   package var quickRetries = 3
-  /// The most times one push is handed to a service that works. Attempts up to the last one for
-  /// which it was held do not count: while the configuration is refused, a push is kept until the send expires, however
-  /// often it is the probe.
+  /// The most times one push is handed to a service that works.
+  /// Attempts up to the last one for which it was held do not count: while the configuration is refused, a push is kept
+  /// until the send expires, however often it is the probe.
   package var maximumAttempts = 8
-  /// How often a push may be held although its sender then worked for others. After one more
-  /// refusal the push itself is at fault: it fails with the service's reason, and the sender continues. This bounds how
-  /// often one push stops the others.
+  /// How often a push may be held although its sender then worked for others.
+  /// After one more refusal the push itself is at fault: it fails with the service's reason, and the sender continues.
+  /// This bounds how often one push stops the others.
   package var maximumContradictions = 3
   /// The longest single wait. If a service asks for more, the push is given up.
   package var maximumDelay = Duration.seconds(60 * 60)
@@ -100,14 +101,16 @@ package struct RetryPolicy: Hashable, Sendable {
   package var unanswered = Schedule(first: .seconds(2), growth: 2, limit: .seconds(30))
   /// The delays of a push that never reached the service, which may be back at any time.
   package var unreachable = Schedule(first: .seconds(5), growth: 2, limit: .seconds(10 * 60))
-  /// The delays if the service names none. Apple asks for 15 minutes after an error of its own,
-  /// which is reached in three steps; Google documents 10 s doubling for FCM; WNS throttles channels for minutes.
+  /// The delays if the service names none.
+  /// Apple asks for 15 minutes after an error of its own, which is reached in three steps; Google documents 10 s
+  /// doubling for FCM; WNS throttles channels for minutes.
   package var refused: [Platform: Schedule] = [
     .apns: Schedule(first: .seconds(30), growth: 5, limit: .seconds(15 * 60)),
     .fcm: Schedule(first: .seconds(10), growth: 2, limit: .seconds(10 * 60)),
     .wns: Schedule(first: .seconds(10 * 60), growth: 2, limit: .seconds(60 * 60)),
   ]
-  /// The delays after 429 without a time. Google: a minute at least, doubling, and an end after an hour.
+  /// The delays after 429 without a time.
+  /// Google: a minute at least, doubling, and an end after an hour.
   package var throttled: [Platform: Schedule] = [
     .fcm: Schedule(first: .seconds(60), growth: 2, limit: .seconds(40 * 60))
   ]
@@ -118,7 +121,8 @@ package struct RetryPolicy: Hashable, Sendable {
 
   package init() {}
 
-  /// The action for an outcome. `jitter` is uniform in 0..<1; `remaining` is the time until the send expires.
+  /// The action for an outcome.
+  /// `jitter` is uniform in 0..<1; `remaining` is the time until the send expires.
   func decide(_ outcome: PushOutcome, on platform: Platform, history: History, remaining: Duration, jitter: Double)
     -> Decision
   {
@@ -143,9 +147,10 @@ package struct RetryPolicy: Hashable, Sendable {
     }
   }
 
-  /// The delay before the next attempt. A delay that the service asks for is kept. If the service
-  /// refuses again after that delay, it was too short, and repeating it would use up all attempts in vain. So a least
-  /// delay applies that grows, unless the send would expire before its end.
+  /// The delay before the next attempt.
+  /// A delay that the service asks for is kept. If the service refuses again after that delay, it was too short, and
+  /// repeating it would use up all attempts in vain. So a least delay applies that grows, unless the send would expire
+  /// before its end.
   private func delay(
     after outcome: PushOutcome, on platform: Platform, waits: Int, remaining: Duration, jitter: Double
   ) -> Duration {

@@ -4,8 +4,9 @@ import Metrics
 package import RDKafka
 import ServiceLifecycle
 
-/// The source of the pump's records. It commits stored positions itself: soon, and at the latest
-/// when their partitions are given back. `Consumer` is the implementation.
+/// The source of the pump's records.
+/// It commits stored positions itself: soon, and at the latest when their partitions are given back. `Consumer` is the
+/// implementation.
 package protocol StoringSource: RecordSource {
   /// Stores positions. Throws `.notAssigned` for a partition that has another owner.
   func store(_ offsets: [PartitionOffset]) throws(RDKafkaError)
@@ -21,13 +22,13 @@ extension Consumer: StoringSource {}
 package final class RetryPump: Service {
   /// The pump's limits of memory and time.
   package struct Limits: Sendable {
-    /// The most records held. If more wait, a due record may lie in the log behind others and
-    /// return late.
+    /// The most records held.
+    /// If more wait, a due record may lie in the log behind others and return late.
     package var records = 20_000
     /// The most bytes of records held; one fetch may exceed it.
     package var bytes = 32 << 20
-    /// The accuracy of release times. Long delays are accurate to a twentieth of the delay, at most
-    /// five seconds.
+    /// The accuracy of release times.
+    /// Long delays are accurate to a twentieth of the delay, at most five seconds.
     package var tickInterval = Duration.milliseconds(100)
     /// From a shutdown or a revocation until unacknowledged copies are given up.
     package var drainDeadline = Duration.milliseconds(1_200)
@@ -46,7 +47,8 @@ package final class RetryPump: Service {
   private let steps: AsyncStream<PumpStep>
   private let post: AsyncStream<PumpStep>.Continuation
 
-  /// Makes a pump; nothing happens before `run()`. It owns the consumer; the producer must outlive it.
+  /// Makes a pump; nothing happens before `run()`.
+  /// It owns the consumer; the producer must outlive it.
   package init(
     consumer: any StoringSource, producer: any RecordSink, topics: Topics, delay: Duration, limits: Limits = Limits(),
     clock: any WallClock = SystemWallClock(), delays: any DelayClock = SystemDelayClock(), logger: Logger
@@ -63,11 +65,12 @@ package final class RetryPump: Service {
     (steps, post) = AsyncStream.makeStream()
   }
 
-  /// How late a due record may be released. Records due within this time are released together, so
-  /// that Kafka gets fewer and larger batches.
+  /// How late a due record may be released.
+  /// Records due within this time are released together, so that Kafka gets fewer and larger batches.
   static func lateness(of delay: Duration) -> Duration { max(.milliseconds(1), min(delay / 20, .seconds(5))) }
 
-  /// The group of all pumps of a retry topic. Each topic has its own, so that long delays do not hold up short ones.
+  /// The group of all pumps of a retry topic.
+  /// Each topic has its own, so that long delays do not hold up short ones.
   package static func group(_ retry: Topics.Retry) -> String { retry.name }
 
   /// The configuration of a pump's consumer.
@@ -80,8 +83,9 @@ package final class RetryPump: Service {
     return configuration
   }
 
-  /// The lifetime. On graceful shutdown it releases no more records, waits for outstanding copies until the deadline,
-  /// leaves the group, and returns. Throws when the consumer fails for good.
+  /// The lifetime.
+  /// On graceful shutdown it releases no more records, waits for outstanding copies until the deadline, leaves the
+  /// group, and returns. Throws when the consumer fails for good.
   package func run() async throws {
     let (source, post) = (source, post)
     let failure = await withGracefulShutdownHandler {

@@ -9,7 +9,7 @@ import Synchronization
 ///
 /// A send is settled when every device has its result and the status record is acknowledged. An offset is committed
 /// when everything before it is settled; its metadata holds the runs settled above it. So a crash loses nothing, and
-/// repeats little more than what was in flight.
+/// repeats little more than the pushes in flight.
 package final class Worker: Service {
   private let configuration: WorkerConfiguration
   private let source: any RecordSource
@@ -25,8 +25,8 @@ package final class Worker: Service {
   private let mailbox = Mailbox()
   private let ownProblems = Mutex<[String]>([])
 
-  /// Makes a worker; it does nothing before `run()`. Throws `WorkerConfiguration.Problem` for a
-  /// value out of range.
+  /// Makes a worker; it does nothing before `run()`.
+  /// Throws `WorkerConfiguration.Problem` for a value out of range.
   ///
   /// `broadcastProducer` writes segments of broadcasts and statuses of pages, for which the rest of each broadcast
   /// waits: it should not linger. The worker owns the consumer (see `WorkerConfiguration.consumer`): it runs and closes
@@ -52,8 +52,8 @@ package final class Worker: Service {
     self.logger = logger
   }
 
-  /// Why the worker is not ready, one short sentence each; empty if it is. Names hubs and
-  /// platforms, never sends or devices. From any thread.
+  /// Why the worker is not ready, one short sentence each; empty if it is.
+  /// Names hubs and platforms, never sends or devices. From any thread.
   package var readinessProblems: [String] {
     var problems = ownProblems.withLock { $0 }
     for (number, sender) in table.senders.enumerated() {
@@ -63,9 +63,10 @@ package final class Worker: Service {
     return problems
   }
 
-  /// Runs the worker. On graceful shutdown it takes no more records, settles those in flight within
-  /// `drainDeadline`, commits, leaves the group, and returns. On cancellation it leaves at once, and others repeat the
-  /// sends in flight. Throws when the consumer fails for good.
+  /// Runs the worker.
+  /// On graceful shutdown it takes no more records, settles those in flight within `drainDeadline`, commits, leaves the
+  /// group, and returns. On cancellation it leaves at once, and others repeat the sends in flight. Throws when the
+  /// consumer fails for good.
   package func run() async throws {
     var engine = Engine(
       configuration: configuration, source: source, sink: sink, broadcastSink: broadcastSink, registry: registry,

@@ -21,21 +21,21 @@ package struct WorkerConfiguration: Sendable {
 
   /// The most that a worker may hold.
   package struct Limits: Sendable {
-    /// The most records taken and not settled. Those in flight at an unresponsive service are
-    /// exempt, up to the same number again.
+    /// The most records taken and not settled.
+    /// Those in flight at an unresponsive service are exempt, up to the same number again.
     package var maximumRecords = 5_000
-    /// The most bytes of such records; decoded and rendered they take several times as much. Credit
-    /// is granted by the typical size: if records suddenly become larger, those under way exceed the limit before
-    /// credit is taken back.
+    /// The most bytes of such records; decoded and rendered they take several times as much.
+    /// Credit is granted by the typical size: if records suddenly become larger, those under way exceed the limit
+    /// before credit is taken back.
     package var maximumBytes = 4 << 20
-    /// The most devices of sends being dispatched. Checked before a look-up, so one batch of
-    /// look-ups, or one deferred record, may exceed it. With retry topics, pages of paused broadcasts keep a quarter of
-    /// it at most.
+    /// The most devices of sends being dispatched.
+    /// Checked before a look-up, so one batch of look-ups, or one deferred record, may exceed it. With retry topics,
+    /// pages of paused broadcasts keep a quarter of it at most.
     package var maximumDevices = 200_000
     /// The most pushes in flight, on all platforms together.
     package var maximumPushes = 10_000
-    /// The most pushes in flight on one platform, so that one without answers cannot take every place. At least as many
-    /// as its connections have streams.
+    /// The most pushes in flight on one platform, so that one without answers cannot take every
+    /// place. At least as many as its connections have streams.
     package var maximumPushesPerSender = 5_000
     /// The farthest that work in one partition may run ahead of its first unsettled record; then no
     /// further records are taken. In the segments topic, where paused broadcasts stay unsettled, it stops only further
@@ -46,14 +46,16 @@ package struct WorkerConfiguration: Sendable {
     package var maximumSegments = 20_000
     /// The most bytes of such segments.
     package var maximumSegmentBytes = 64 << 20
-    /// The most pushes of one platform that are remembered as delayed by an outage; the order of more is not kept.
+    /// The most pushes of one platform that are remembered as delayed by an outage; the order of
+    /// more is not kept.
     package var maximumOrdered = 100_000
-    /// The most settled sends remembered to recognise duplicates. Less than 524,288, after which tickets repeat.
+    /// The most settled sends remembered to recognise duplicates.
+    /// Less than 524,288, after which tickets repeat.
     package var rememberedSends = 65_536
     /// The most audiences in one request to the registry, each counted once, however large.
     package var lookUpBatch = 512
-    /// The most bytes of metadata that are committed with a partition's position: the runs settled above it. Brokers
-    /// accept 4,096 by default; settled records without room are repeated after a crash. 0: none.
+    /// The most bytes of metadata that are committed with a partition's position: the runs settled
+    /// above it. Brokers accept 4,096 by default; settled records without room are repeated after a crash. 0: none.
     package var commitMetadataBytes = 3_500
 
     package init() {}
@@ -77,7 +79,8 @@ package struct WorkerConfiguration: Sendable {
     /// The most pushes of broadcasts in flight on one platform: the rest of its room is for single
     /// sends. While single sends arrive, it may be fewer (see `BroadcastWindow`).
     package var maximumBulkPushesPerSender = 1_000
-    /// The share of a page's devices whose failure pauses its broadcast, 0…1; dead devices and expiry do not count.
+    /// The share of a page's devices whose failure pauses its broadcast, 0…1; dead devices and
+    /// expiry do not count.
     package var broadcastFailureShare = 0.5
     /// Pages with fewer devices are too few to judge by.
     package var broadcastFailureSample = 20
@@ -96,12 +99,14 @@ package struct WorkerConfiguration: Sendable {
     package var drainDeadline = Duration.seconds(20)
     /// From a revocation until work in flight is given up. Meanwhile the consumer reads no records.
     package var revokeDeadline = Duration.milliseconds(3_000)
-    /// From then on until partitions are released, whether or not their last positions are committed.
+    /// From then on until partitions are released, whether or not their last positions are
+    /// committed.
     package var lastCommitDeadline = Duration.milliseconds(1_500)
     /// How long partitions wait for the group's answer about the offsets their last owner has
     /// settled. Without an answer settled records are repeated.
     package var resumeDeadline = Duration.milliseconds(5_000)
-    /// The shortest time between two commits; 0: a commit begins as soon as the one before has ended.
+    /// The shortest time between two commits; 0: a commit begins as soon as the one before has
+    /// ended.
     package var commitInterval = Duration.milliseconds(250)
     /// How often the worker asks for the controls of the broadcasts in work.
     package var steeringInterval = Duration.milliseconds(500)

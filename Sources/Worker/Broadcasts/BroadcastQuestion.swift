@@ -1,7 +1,7 @@
 import FanfareCore
 
-/// A question or an order to the store about broadcasts and shared quotas. The worker repeats each
-/// one until the store answers it.
+/// A question or an order to the store about broadcasts and shared quotas.
+/// The worker repeats each one until the store answers it.
 enum BroadcastQuestion: Sendable {
   /// Asks for the first devices of the audience, the broadcast's control state and its number of
   /// pages. These tell a small audience from one that must be divided. An expired send has no query: its devices do not
@@ -27,8 +27,8 @@ enum BroadcastQuestion: Sendable {
   case course(Ticket, BroadcastID)
   /// Pauses, resumes or cancels a broadcast.
   case steer(BroadcastID, BroadcastControl)
-  /// When may a sender make this number of pushes of a quota that all workers share? Not before
-  /// `lead` from now, when the answer will have arrived.
+  /// When may a sender make this number of pushes of a quota that all workers share?
+  /// Not before `lead` from now, when the answer will have arrived.
   case quota(sender: Int, Int, PushQuota, lead: Duration)
 
   /// Asks the stores. Throws their errors.

@@ -30,7 +30,8 @@ struct BroadcastWalker: Sendable {
   private(set) var pausedSegments: Deque<Ticket> = []
   /// By the slot of their item.
   private var pages: [Int: OpenPage] = [:]
-  /// Open pages in their order: the first is being pushed, the next is looked up meanwhile and gets a head start.
+  /// Open pages in their order: the first is being pushed, the next is looked up meanwhile and gets
+  /// a head start.
   private(set) var openPages: Deque<Ticket> = []
   /// The control state of each broadcast that has a segment here, as of the store's last answer.
   private(set) var controls: [BroadcastID: BroadcastControl.State] = [:]
@@ -150,7 +151,7 @@ struct BroadcastWalker: Sendable {
     pages[slot] = nil
   }
 
-  // What is wanted of the broadcasts.
+  // Control states.
 
   /// The broadcast to which the segment or page belongs; nil for any other item.
   func broadcast(of slot: Int) -> BroadcastID? { walks[slot]?.broadcast ?? pages[slot]?.broadcast }
@@ -177,7 +178,8 @@ struct BroadcastWalker: Sendable {
     return Array(broadcasts)
   }
 
-  /// The controls of these broadcasts are known: the segments of those that are not paused any more get their turn.
+  /// The controls of these broadcasts are known: the segments of those that are not paused any more
+  /// get their turn.
   mutating func steered(_ broadcasts: [BroadcastID], _ answers: [BroadcastControl], items: ItemTable, at now: Moment) {
     steering.isOpen = false
     controls = Dictionary(zip(broadcasts, answers.map(\.state))) { _, last in last }

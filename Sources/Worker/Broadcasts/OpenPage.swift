@@ -108,8 +108,8 @@ struct OpenPage: Sendable {
     (found, taken) = ([], 0)
   }
 
-  /// Uses permits that have become valid. Returns how many to ask for, at most a quarter of a
-  /// second's; nil: none.
+  /// Uses permits that have become valid.
+  /// Returns how many to ask for, at most a quarter of a second's; nil: none.
   mutating func requestPermits(rate: Int, at now: Moment) -> Int? {
     if let reserved = permits.reserved {
       if reserved.from <= now.wall { permits.count += reserved.count }

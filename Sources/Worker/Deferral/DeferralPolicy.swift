@@ -26,8 +26,8 @@ struct DeferralPolicy: Sendable {
   /// How many deferred pushes of a stopped platform may come back each second, only to be deferred
   /// again. Each one costs Kafka two more records.
   private static let rounds = 100
-  /// The upper limit of `rounds`: it keeps pushes from returning long after the outage. Pushes that
-  /// had no room after the outage return at this rate.
+  /// The upper limit of `rounds`: it keeps pushes from returning long after the outage.
+  /// Pushes that had no room after the outage return at this rate.
   private static let mostRounds = 1000
   /// The assumed time between successive pushes to one device when the service works.
   private static let answerTime = Duration.milliseconds(50)
@@ -40,7 +40,8 @@ struct DeferralPolicy: Sendable {
   static let patience: Int64 = 10_000
   /// The same for a push that the order does not remember, and that therefore gets no wake-up.
   static let shortPatience: Int64 = 250
-  /// The shortest time for which a page's deferred record is held in memory when there are no retry topics.
+  /// The shortest time for which a page's deferred record is held in memory when there are no retry
+  /// topics.
   static let shortestHold = Duration.seconds(1)
 
   private let topics: Topics
@@ -53,7 +54,8 @@ struct DeferralPolicy: Sendable {
     self.longestRest = longestRest
   }
 
-  /// The shortest delay of a retry topic; nil: there are no retry topics, and nothing can be deferred.
+  /// The shortest delay of a retry topic; nil: there are no retry topics, and nothing can be
+  /// deferred.
   var shortest: Duration? { topics.retries.first?.delay }
   var longest: Duration? { topics.retries.last?.delay }
   var hasRetryTopics: Bool { !topics.retries.isEmpty }
@@ -75,8 +77,9 @@ struct DeferralPolicy: Sendable {
   /// The latest time at which a record that is deferred for the shortest delay comes back.
   func backAgain(at now: Moment) -> UnixTime? { shortest.map { now.wall + $0 + RetryPump.lateness(of: $0) } }
 
-  /// The longest time a device rests in memory. A single send delays no other; but a resting page
-  /// holds up its whole broadcast, and a readmitted record holds up deferred records of other pages.
+  /// The longest time a device rests in memory.
+  /// A single send delays no other; but a resting page holds up its whole broadcast, and a readmitted record holds up
+  /// deferred records of other pages.
   func longestRest(isBulk: Bool) -> Duration { isBulk ? min(longestRest, .seconds(1)) : longestRest }
 
   // Outages.
@@ -108,9 +111,10 @@ struct DeferralPolicy: Sendable {
     return last + lateness(of: last) < remaining ? last : nil
   }
 
-  /// How long it takes until all pushes that wait for the platform have come back once. A few come
-  /// back soon after the outage. Many take longer, to leave room for others, but no longer than half of the outage so
-  /// far, unless too many would come back each second. For broadcasts, which are not counted here, it is that half.
+  /// How long it takes until all pushes that wait for the platform have come back once.
+  /// A few come back soon after the outage. Many take longer, to leave room for others, but no longer than half of the
+  /// outage so far, unless too many would come back each second. For broadcasts, which are not counted here, it is that
+  /// half.
   private func timeOfRound(_ lane: borrowing PlatformLane, isBulk: Bool, at now: Moment) -> Duration {
     let count = lane.order.count
     func time(at rounds: Int) -> Duration { .seconds(count) / rounds }
@@ -156,8 +160,8 @@ struct DeferralPolicy: Sendable {
   /// Forgets the pause of a broadcast that runs or is cancelled: its next pause is another one.
   mutating func endPause(of broadcast: BroadcastID) { pauses[broadcast] = nil }
 
-  /// Forgets pauses from which no record has come back in time. Other workers own those records by
-  /// now; if one returns here later, it may belong to another pause.
+  /// Forgets pauses from which no record has come back in time.
+  /// Other workers own those records by now; if one returns here later, it may belong to another pause.
   mutating func forgetPauses(at now: Moment) {
     guard !pauses.isEmpty else { return }
     pauses = pauses.filter { now.uptime < $0.value.until }

@@ -101,8 +101,9 @@ struct Readmissions: Sendable {
     return Array(leaving)
   }
 
-  /// Takes out the next record that can have a slot, or whose item was given up. For each platform
-  /// the record that has waited longest goes first, except while another record of the same rated broadcast has a slot.
+  /// Takes out the next record that can have a slot, or whose item was given up.
+  /// For each platform the record that has waited longest goes first, except while another record of the same rated
+  /// broadcast has a slot.
   mutating func nextAdmission(items: ItemTable, hubs: Int, most: Int) -> Awaiting? {
     guard mayAdmit else { return nil }
     var full = [PlatformSet](repeating: [], count: hubs)

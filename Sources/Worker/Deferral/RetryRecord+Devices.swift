@@ -77,8 +77,9 @@ extension RetryRecord.Waiting {
 }
 
 extension DeviceProgress {
-  /// Restores the device of a record that has come back. It has no handle yet, so it is looked up
-  /// before the push. Devices that are due later than `longestRest` are deferred again; nil: none is.
+  /// Restores the device of a record that has come back.
+  /// It has no handle yet, so it is looked up before the push. Devices that are due later than `longestRest` are
+  /// deferred again; nil: none is.
   init(_ device: RetryRecord.Device, sender: Int, acceptedAt: UnixTime, longestRest: Duration?, at now: Moment) {
     let (registration, platform) =
       switch device {

@@ -65,7 +65,8 @@ extension Dispatcher {
     }
   }
 
-  /// The survey is answered: the first devices of the audience, the broadcast's control, and its pages.
+  /// The survey is answered: the first devices of the audience, the broadcast's control, and its
+  /// pages.
   private mutating func surveyed(
     _ ticket: Ticket, _ broadcast: BroadcastID, _ found: AudiencePage?, _ control: BroadcastControl.State, pages: Int,
     at now: Moment, into effects: inout Effects

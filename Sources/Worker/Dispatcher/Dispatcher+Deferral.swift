@@ -38,8 +38,8 @@ extension Dispatcher {
     deferDevice(slot, index, for: delay, at: now, into: &effects)
   }
 
-  /// Defers a device that is likely to expire before it returns, because others need its room. No
-  /// other push waits for it. If it has expired, it ends: otherwise it would be deferred repeatedly while room is
+  /// Defers a device that is likely to expire before it returns, because others need its room.
+  /// No other push waits for it. If it has expired, it ends: otherwise it would be deferred repeatedly while room is
   /// short.
   private mutating func deferAtRisk(
     _ slot: Int, _ index: Int, for delay: Duration, at now: Moment, into effects: inout Effects
@@ -59,8 +59,8 @@ extension Dispatcher {
 
   // The order of deferred pushes.
 
-  /// Remembers that an outage delays the push, if the order applies to it. Returns whether it is
-  /// remembered.
+  /// Remembers that an outage delays the push, if the order applies to it.
+  /// Returns whether it is remembered.
   @discardableResult
   private mutating func remember(_ slot: Int, _ index: Int, due: Int64, waiting: Ticket? = nil) -> Bool {
     guard let push = items[slot].orderedPush(index) else { return false }
@@ -81,8 +81,8 @@ extension Dispatcher {
     lanes[sender].delay(push, due: now.uptime + max(0, delay.milliseconds))
   }
 
-  /// Updates the order for a push that waits because of this outcome. Younger pushes still wait for
-  /// a probe that failed.
+  /// Updates the order for a push that waits because of this outcome.
+  /// Younger pushes still wait for a probe that failed.
   mutating func keepOrder(
     _ slot: Int, _ index: Int, during delay: Duration, _ outcome: PushOutcome, at now: Moment
   ) {
@@ -129,8 +129,8 @@ extension Dispatcher {
     return true
   }
 
-  /// Checks the pushes that wait for older ones. Those without room or with a stopped platform are
-  /// queued, and so will be deferred.
+  /// Checks the pushes that wait for older ones.
+  /// Those without room or with a stopped platform are queued, and so will be deferred.
   mutating func sweepOrder(at now: Moment) {
     for sender in lanes.indices where !lanes[sender].order.isEmpty {
       for ticket in lanes[sender].forgetOverdue(at: now.uptime) { stopWaiting(ticket) }
@@ -153,8 +153,8 @@ extension Dispatcher {
 
   // Sweeps.
 
-  /// Defers the pushes that wait for stopped platforms, oldest first. A few, each to another
-  /// device, stay as probes.
+  /// Defers the pushes that wait for stopped platforms, oldest first.
+  /// A few, each to another device, stay as probes.
   ///
   /// Probes go in the order of arrival, whatever their age. If the oldest send went first, those behind it would stay
   /// for the whole outage and hold the positions of their partitions. Refused pushes follow the probes.
@@ -241,8 +241,8 @@ extension Dispatcher {
     }
   }
 
-  /// Keeps the first `limit` pushes of the queue and takes out the others. Each lane of the queue
-  /// keeps its share, and the share that the other lane does not use.
+  /// Keeps the first `limit` pushes of the queue and takes out the others.
+  /// Each lane of the queue keeps its share, and the share that the other lane does not use.
   private mutating func keepWithinQuota(of sender: Int, _ limit: Int) -> [Ticket] {
     let (count, singles) = (lanes[sender].queuedCount, lanes[sender].queuedSingles)
     let share = limit / PlatformLane.bulkPeriod
@@ -257,8 +257,8 @@ extension Dispatcher {
     return leaving
   }
 
-  /// Defers devices of partitions to be given back that wait beyond the deadline. The next owner of
-  /// the record would otherwise repeat it for the devices that already have it.
+  /// Defers devices of partitions to be given back that wait beyond the deadline.
+  /// The next owner of the record would otherwise repeat it for the devices that already have it.
   mutating func deferStuck(at now: Moment, into effects: inout Effects) {
     guard let shortest = deferral.shortest else { return }
     for slot in items.indices

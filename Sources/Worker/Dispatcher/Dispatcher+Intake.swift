@@ -3,8 +3,9 @@ import RDKafka
 
 /// The intake: turns a record into an item whose devices are to be looked up.
 extension Dispatcher {
-  /// Takes a batch of records. Each becomes an item, joins the item of the same send, or is
-  /// dead-lettered. Records of partitions that are not owned or are being given back are left to the next owner.
+  /// Takes a batch of records.
+  /// Each becomes an item, joins the item of the same send, or is dead-lettered. Records of partitions that are not
+  /// owned or are being given back are left to the next owner.
   mutating func take(_ batch: [ConsumedRecord], at now: Moment, into effects: inout Effects) {
     items.receive(batch, areSegments: batch.first.map { $0.topic == topics.segments } ?? true)
     for record in batch {
@@ -74,8 +75,8 @@ extension Dispatcher {
     return UInt64(bitPattern: Int64(hasher.finalize()))
   }
 
-  /// Begins to resolve an item. Large audiences have a queue of their own, so that they delay no
-  /// small one.
+  /// Begins to resolve an item.
+  /// Large audiences have a queue of their own, so that they delay no small one.
   private mutating func resolve(_ slot: Int) {
     let ticket = items.ticket(slot)
     if items[slot].send?.isBroadcast == true { broadcasts.appendSurvey(ticket) } else { lookUps.append(ticket) }
@@ -147,8 +148,8 @@ private enum Incoming {
     }
   }
 
-  /// Whether the record is its whole send. Other parts may be delivered by workers that know the
-  /// hub.
+  /// Whether the record is its whole send.
+  /// Other parts may be delivered by workers that know the hub.
   var isWholeSend: Bool {
     switch self {
     case .send: true

@@ -115,8 +115,8 @@ extension Dispatcher {
     }
   }
 
-  /// Pushes to a device whose owner is confirmed. Returns true if the push is to be queued again
-  /// because its platform was stopped meanwhile or its quota has lapsed.
+  /// Pushes to a device whose owner is confirmed.
+  /// Returns true if the push is to be queued again because its platform was stopped meanwhile or its quota has lapsed.
   private mutating func recheck(
     _ ticket: Ticket, against targets: [Target], checkedAt: Int64, at now: Moment, into effects: inout Effects
   ) -> Bool {

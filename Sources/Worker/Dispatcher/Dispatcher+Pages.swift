@@ -102,9 +102,9 @@ extension Dispatcher {
     }
   }
 
-  /// What the next page may do after the last device of this one was handed over. A page and the
-  /// head start of the next are at most `pageDevices`. Pushes that wait for a quota do not count: a page with no others
-  /// left has no turn itself.
+  /// What the next page may do after the last device of this one was handed over.
+  /// A page and the head start of the next are at most `pageDevices`. Pushes that wait for a quota do not count: a page
+  /// with no others left has no turn itself.
   func turn(behind slot: Int, at now: Moment) -> PageTurn {
     guard let page = broadcasts[page: slot], page.isExhausted,
       lanes.allSatisfy({ !$0.hasQueuedBulk || $0.quota.isDry(at: now.wall) })

@@ -12,7 +12,8 @@ extension Dispatcher {
       into: &effects.group)
   }
 
-  /// The group has answered with its committed and its refused positions; nil: it could not be asked.
+  /// The group has answered with its committed and its refused positions; nil: it could not be
+  /// asked.
   mutating func recover(
     _ number: Int, from committed: [PartitionOffset]?, kept: [PartitionOffset] = [], into effects: inout Effects
   ) {
@@ -65,9 +66,9 @@ extension Dispatcher {
     partitions.finishDraining()
   }
 
-  /// Whether the item can still end by waiting. It cannot while a device waits for a repetition or
-  /// a stopped platform. Further quota may come at any moment; where it will not, and there are retry topics, the
-  /// device is deferred first.
+  /// Whether the item can still end by waiting.
+  /// It cannot while a device waits for a repetition or a stopped platform. Further quota may come at any moment; where
+  /// it will not, and there are retry topics, the device is deferred first.
   private func canProgress(_ slot: Int) -> Bool {
     guard items[slot].isLive, partitions.isClosing(items[slot].origin) else { return false }
     switch items[slot].phase {
@@ -123,8 +124,8 @@ extension Dispatcher {
     giveUp(onlyUnstarted: false) { !offsets.isOwned($0) }
   }
 
-  /// Gives up the items whose records are all unwanted. They do not settle: the next owner works on
-  /// them.
+  /// Gives up the items whose records are all unwanted.
+  /// They do not settle: the next owner works on them.
   private mutating func giveUp(onlyUnstarted: Bool, where isUnwanted: (Origin) -> Bool) {
     var unwanted: [Int] = []
     for slot in items.indices where items[slot].isLive {

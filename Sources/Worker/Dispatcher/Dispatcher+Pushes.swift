@@ -32,7 +32,8 @@ extension Dispatcher {
     if lanes[sender].isUnresponsive { passFirstAttempt(slot, index) }
   }
 
-  /// Hands one queued push over, unless it has expired, its device must be looked up again, or it cannot be rendered.
+  /// Hands one queued push over, unless it has expired, its device must be looked up again, or it
+  /// cannot be rendered.
   mutating func submit(_ ticket: Ticket, at now: Moment, into effects: inout Effects) {
     let (slot, index) = (ticket.slot, ticket.device)
     guard items.phase(of: ticket) != nil, let send = items[slot].send else { return }
@@ -72,8 +73,8 @@ extension Dispatcher {
         isBulk: ticket.isBulk))
   }
 
-  /// Counts a push that is on its way to the service against the quota. A push that is being looked
-  /// up does not count yet: the look-up may outlast the reservation.
+  /// Counts a push that is on its way to the service against the quota.
+  /// A push that is being looked up does not count yet: the look-up may outlast the reservation.
   mutating func spendQuota(of sender: Int, for ticket: Ticket) {
     if items.phase(of: ticket) == .inFlight { lanes[sender].spendQuota() }
   }
@@ -178,8 +179,8 @@ extension Dispatcher {
     passFirstAttempt(slot, index)
   }
 
-  /// Queues a device whose rest is over. A device of a paused page is queued when the page
-  /// continues.
+  /// Queues a device whose rest is over.
+  /// A device of a paused page is queued when the page continues.
   mutating func endRest(_ ticket: Ticket) {
     guard items.phase(of: ticket) == .resting else { return }
     items[ticket.slot][device: ticket.device].enqueue()
@@ -204,16 +205,16 @@ extension Dispatcher {
     }
   }
 
-  /// Pushes that wait for a stopped platform do not delay the same users' sends on other platforms. Their order on this
-  /// one is kept by its queue, and by `DeferredOrder` when some of them are deferred.
+  /// Pushes that wait for a stopped platform do not delay the same users' sends on other platforms.
+  /// Their order on this one is kept by its queue, and by `DeferredOrder` when some of them are deferred.
   private mutating func passFirstAttempts(of sender: Int) {
     for ticket in lanes[sender].queued where items.phase(of: ticket) == .queued {
       passFirstAttempt(ticket.slot, ticket.device)
     }
   }
 
-  /// Stops waiting for silent services long before their pushes expire. Otherwise every send of a
-  /// user would wait for the one before on all platforms until then.
+  /// Stops waiting for silent services long before their pushes expire.
+  /// Otherwise every send of a user would wait for the one before on all platforms until then.
   mutating func watchSilence(at now: Moment, into effects: inout Effects) {
     for sender in lanes.indices {
       let (isNoticed, change) = lanes[sender].watchSilence(
@@ -247,8 +248,8 @@ extension Dispatcher {
     }
   }
 
-  /// Notes what the answer says about its device. A device reported dead is held for up to a second
-  /// before it is unregistered.
+  /// Notes what the answer says about its device.
+  /// A device reported dead is held for up to a second before it is unregistered.
   private mutating func judgeDevice(
     _ outcome: PushOutcome, from sender: Int, about ticket: Ticket, into effects: inout Effects
   ) {

@@ -1,8 +1,8 @@
 import FanfareCore
 import RDKafka
 
-/// Deferred records that have come back: their devices go on where they were, each after its owner was looked up again.
-/// Records that a page has deferred also follow the control of their broadcast.
+/// Deferred records that have come back: their devices go on where they were, each after its owner
+/// was looked up again. Records that a page has deferred also follow the control of their broadcast.
 extension Dispatcher {
   /// Pushes that a broadcast's rate allows, from a moment on.
   struct Permits: Sendable {
@@ -137,8 +137,8 @@ extension Dispatcher {
       weight: min(count, rate ?? count), platforms: platforms, rated: rate == nil ? nil : retry.broadcast)
   }
 
-  /// Whether a page of a broadcast has deferred the record. If a broadcast has only one page, no
-  /// larger than a send in one piece, its record may count as an undivided send's.
+  /// Whether a page of a broadcast has deferred the record.
+  /// If a broadcast has only one page, no larger than a send in one piece, its record may count as an undivided send's.
   private func isOfPage(_ retry: RetryRecord) -> Bool {
     retry.send.isBroadcast
       && (retry.parts > 1 || retry.send.maximumPerSecond != nil
@@ -192,8 +192,8 @@ extension Dispatcher {
     return min(retry.notBefore, longestHold) > now.wall + configuration.times.longestRest
   }
 
-  /// Continues the record's devices. With a rate, it pushes only to devices with a permit, one
-  /// after another.
+  /// Continues the record's devices.
+  /// With a rate, it pushes only to devices with a permit, one after another.
   private mutating func resume(
     _ retry: RetryRecord, in slot: Int, permits: Permits? = nil, at now: Moment, into effects: inout Effects
   ) {

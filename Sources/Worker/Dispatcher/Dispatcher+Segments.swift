@@ -100,8 +100,8 @@ extension Dispatcher {
     }
   }
 
-  /// Opens pages until one is being pushed and one is looked up. Paused pages do not count; nor do
-  /// a few of the pages that wait for their rate or a quota.
+  /// Opens pages until one is being pushed and one is looked up.
+  /// Paused pages do not count; nor do a few of the pages that wait for their rate or a quota.
   private mutating func openPages(at now: Moment, into effects: inout Effects) {
     let (pages, slow) = countOpenPages(at: now)
     var open = pages
@@ -153,8 +153,8 @@ extension Dispatcher {
     return (open, slow)
   }
 
-  /// Whether the page can do nothing until its broadcast's rate allows more pushes. An expired page
-  /// is ended.
+  /// Whether the page can do nothing until its broadcast's rate allows more pushes.
+  /// An expired page is ended.
   private func waitsForRate(_ slot: Int, _ page: OpenPage, at now: Moment) -> Bool {
     items[slot].phase == .dispatching && items[slot].openDevices == 0 && now.wall < items[slot].expiresAt
       && page.waitsForRate(at: now)
@@ -187,8 +187,8 @@ extension Dispatcher {
     broadcasts.open(page, items.ticket(slot))
   }
 
-  /// Ends a segment's pages in hand without pushing them. Each gets a status record, so that the
-  /// account adds up.
+  /// Ends a segment's pages in hand without pushing them.
+  /// Each gets a status record, so that the account adds up.
   private mutating func endSegment(
     _ slot: Int, as state: StatusRecord.State, at now: Moment, into effects: inout Effects
   ) {

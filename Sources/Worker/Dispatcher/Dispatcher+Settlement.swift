@@ -26,8 +26,9 @@ extension Dispatcher {
     finish(slot, index, as: .expired, reason: reason, status: status, at: now, into: &effects)
   }
 
-  /// Closes a device that has its result or is deferred. The item settles with its last open
-  /// device; a page only after its last device was looked up, too: see `walkSegments`.
+  /// Closes a device that has its result or is deferred.
+  /// The item settles with its last open device; a page only after its last device was looked up, too: see
+  /// `walkSegments`.
   mutating func closeDevice(_ slot: Int, at now: Moment, into effects: inout Effects) {
     guard items[slot].closeDevice(), !items[slot].isPage else { return }
     let wasNeverSent =
@@ -82,8 +83,9 @@ extension Dispatcher {
       ProducerRecord(topic: topic.name, key: key, event: retry.encoded(at: now.wall)))
   }
 
-  /// Writes the status of a send into the partition with its record's number. Sends arrive in runs
-  /// of one partition: their statuses, kept together, fill few batches instead of one for each partition of the topic.
+  /// Writes the status of a send into the partition with its record's number.
+  /// Sends arrive in runs of one partition: their statuses, kept together, fill few batches instead of one for each
+  /// partition of the topic.
   private func produceStatus(_ status: StatusRecord, for slot: Int, into effects: inout Effects) {
     let partition = partitions.offsets.partition(of: items[slot].origin)?.partition
     produce(status, of: .status, partition: partition, for: slot, into: &effects)
@@ -101,8 +103,9 @@ extension Dispatcher {
       ProducerRecord(topic: topics.status, partition: partition, key: key, event: status.encoded()))
   }
 
-  /// Handles Kafka's answer. An item whose records are all durable settles its offsets; refused
-  /// records are produced again until they are durable.
+  /// Handles Kafka's answer.
+  /// An item whose records are all durable settles its offsets; refused records are produced again until they are
+  /// durable.
   mutating func acknowledge(_ acknowledgement: Acknowledgement, at now: Moment, into effects: inout Effects) {
     var errors = acknowledgement.refused[...]
     for index in acknowledgement.productions.indices {

@@ -1,9 +1,9 @@
 import FanfareCore
 import RDKafka
 
-/// The worker's decisions: takes events and returns the actions that the `Engine` performs. It is
-/// composed of small state machines, each of which owns only its own state. The flows between them, and so the order of
-/// a turn, are here.
+/// The worker's decisions: takes events and returns the actions that the `Engine` performs.
+/// It is composed of small state machines, each of which owns only its own state. The flows between them, and so the
+/// order of a turn, are here.
 ///
 /// A record becomes an item. The item waits until the earlier sends of its key are through their first attempts. Its
 /// devices are looked up; each is queued for its platform and pushed, and its outcome is judged. When every device has
@@ -77,7 +77,8 @@ struct Dispatcher: Sendable {
     generator = SplitMix64(seed: seed)
   }
 
-  /// Ends a turn: hands out work as far as there is room, and collects the actions that have become due.
+  /// Ends a turn: hands out work as far as there is room, and collects the actions that have become
+  /// due.
   mutating func finishTurn(at now: Moment, into effects: inout Effects) {
     walkSegments(at: now, into: &effects)
     if readmissions.hasAwaitingDevices { readmitAwaitingDevices(at: now, into: &effects) }
@@ -149,7 +150,8 @@ struct Dispatcher: Sendable {
   mutating func unregistered() { lanes.unregistered() }
 
   #if DEBUG
-  /// Violations of the invariants, between two turns. Looks at every item, device and unsettled offset.
+  /// Violations of the invariants, between two turns.
+  /// Looks at every item, device and unsettled offset.
   func checkInvariants() -> [String] {
     var violations =
       checkCounters() + items.checkInvariants() + partitions.checkInvariants() + lookUps.checkInvariants()
@@ -188,8 +190,8 @@ struct Dispatcher: Sendable {
   /// Violations that one item shows.
   func checkInvariants(ofItem slot: Int) -> [String] { items.checkInvariants(slot) + checkOffsets(of: slot) }
 
-  /// While the item is worked on, none of its offsets is settled in the epoch it came in. As each assignment counts its
-  /// records alone, one that settles in another epoch takes the place of a record there.
+  /// While the item is worked on, none of its offsets is settled in the epoch it came in.
+  /// As each assignment counts its records alone, one that settles in another epoch takes the place of a record there.
   private func checkOffsets(of slot: Int) -> [String] {
     guard items[slot].phase != .vacant else { return [] }
     let isSettled =

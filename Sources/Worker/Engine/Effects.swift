@@ -1,7 +1,8 @@
 import FanfareCore
 import RDKafka
 
-/// The actions of one turn, collected and performed at its end, so that a turn costs one call per sender and per topic.
+/// The actions of one turn, collected and performed at its end, so that a turn costs one call per
+/// sender and per topic.
 struct Effects: Sendable {
   /// Pushes to hand over, by sender's number.
   var submissions: [[Push]]

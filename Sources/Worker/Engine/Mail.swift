@@ -84,8 +84,8 @@ final class Mailbox: Sendable {
     reader?.resume()
   }
 
-  /// The events since the last call; suspends until there are some. For one caller. Only a post
-  /// wakes it: code that cancels the caller must post, too.
+  /// The events since the last call; suspends until there are some.
+  /// For one caller. Only a post wakes it: code that cancels the caller must post, too.
   func next() async -> Mail {
     await withCheckedContinuation { continuation in
       let isEmpty = state.withLock { state in

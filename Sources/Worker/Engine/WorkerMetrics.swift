@@ -94,8 +94,8 @@ struct WorkerMetrics {
     }
   }
 
-  /// Updates the lag in records and the age of the oldest unsettled one. Partitions no longer owned
-  /// read 0. Tells the tracker which partitions have no lag.
+  /// Updates the lag in records and the age of the oldest unsettled one.
+  /// Partitions no longer owned read 0. Tells the tracker which partitions have no lag.
   mutating func show(lag: [TopicPartition: Int64], partitions: inout PartitionTracker, at now: UnixTime) {
     for partition in lags.keys where lag[partition] == nil {
       lags[partition]?.records.record(0)

@@ -35,7 +35,8 @@ struct DeviceProgress: Sendable {
   private(set) var history = RetryPolicy.History()
   /// Whether the first attempt has its outcome, or cannot be made because the sender is stopped.
   private(set) var isFirstAttemptOver = false
-  /// Uptime of the first attempt, or of the first one after it was held: the age of later attempts counts from it.
+  /// Uptime of the first attempt, or of the first one after it was held: the age of later attempts
+  /// counts from it.
   private(set) var firstAttemptAt: Int64 = 0
   /// The circuit breaker's recoveries when the push was last held; nil if it was sent after a
   /// recovery, or never held.
@@ -47,8 +48,9 @@ struct DeviceProgress: Sendable {
   private(set) var outcome = DeviceResult.Outcome.failed
   /// The last answer of the service.
   private(set) var answer = Answer()
-  /// Uptime before which it must not be pushed to. Meaningful when deferred. Uptime, because the
-  /// wall clock may be set while other devices of the item are still open.
+  /// Uptime before which it must not be pushed to.
+  /// Meaningful when deferred. Uptime, because the wall clock may be set while other devices of the item are still
+  /// open.
   private(set) var due: Int64 = 0
 
   /// The reason and the HTTP status that a push service gave.

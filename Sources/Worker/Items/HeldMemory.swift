@@ -81,8 +81,8 @@ struct RecordCredit: Sendable {
   }
 
   #if DEBUG
-  /// Violations after a grant. Records that were under way when credit was taken back may exceed the limit, but then no
-  /// credit is left.
+  /// Violations after a grant.
+  /// Records that were under way when credit was taken back may exceed the limit, but then no credit is left.
   func checkInvariants(
     _ held: HeldMemory, exempt: (records: Int, bytes: Int), limits: WorkerConfiguration.Limits
   ) -> [String] {

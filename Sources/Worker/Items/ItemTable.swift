@@ -17,7 +17,8 @@ import RDKafka
 struct ItemTable: Sendable, RandomAccessCollection {
   private var slots: [WorkItem] = []
   private var vacant: [Int] = []
-  /// The last item of each lane, by the hash of the key. Keys that collide only wait for one another.
+  /// The last item of each lane, by the hash of the key.
+  /// Keys that collide only wait for one another.
   private var lastInLane: [UInt64: Int32] = [:]
   private var recent: RecentSends
   private(set) var held = HeldMemory()
@@ -65,8 +66,8 @@ struct ItemTable: Sendable, RandomAccessCollection {
     return slots[ticket.slot].devices[ticket.device]
   }
 
-  /// The phase of the ticket's device; nil if its item is no longer dispatching. Unlike `device`,
-  /// copies nothing.
+  /// The phase of the ticket's device; nil if its item is no longer dispatching.
+  /// Unlike `device`, copies nothing.
   func phase(of ticket: Ticket) -> DeviceProgress.Phase? {
     guard isCurrent(ticket), slots[ticket.slot].phase == .dispatching else { return nil }
     return slots[ticket.slot].devices[ticket.device].phase
@@ -79,8 +80,8 @@ struct ItemTable: Sendable, RandomAccessCollection {
 
   // Credit.
 
-  /// Counts records that have arrived. Those of the segments topic have their own limits and arrive
-  /// in their own batches.
+  /// Counts records that have arrived.
+  /// Those of the segments topic have their own limits and arrive in their own batches.
   mutating func receive(_ batch: [ConsumedRecord], areSegments: Bool) {
     credit.receive(batch.count)
     if !areSegments { credit.measure(records: batch.count, bytes: batch.reduce(0) { $0 + $1.value.count }) }
@@ -130,8 +131,8 @@ struct ItemTable: Sendable, RandomAccessCollection {
     vacate(slot)
   }
 
-  /// Gives the item up unsettled: its send is new when it returns. An item that waits in its lane
-  /// keeps its slot until its turn. Returns whether to vacate the slot now.
+  /// Gives the item up unsettled: its send is new when it returns.
+  /// An item that waits in its lane keeps its slot until its turn. Returns whether to vacate the slot now.
   mutating func abandon(_ slot: Int) -> Bool {
     if let key = slots[slot].source.key { recent.forget(key) }
     guard slots[slot].phase == .queued else { return true }
@@ -157,8 +158,8 @@ struct ItemTable: Sendable, RandomAccessCollection {
     return last == nil
   }
 
-  /// Ends the item's lead of its lane. Returns the item that may start now; nil: none. Frees items
-  /// that were given up while they waited.
+  /// Ends the item's lead of its lane.
+  /// Returns the item that may start now; nil: none. Frees items that were given up while they waited.
   mutating func advanceLane(_ slot: Int) -> Int? {
     guard slots[slot].turn.leads, let lane = slots[slot].turn.lane else { return nil }
     var next = slots[slot].leaveLane()
@@ -189,7 +190,8 @@ struct ItemTable: Sendable, RandomAccessCollection {
     slots[slot].add(devices)
   }
 
-  /// The item has its end, and `records` to be acknowledged: frees all data that is not needed until then.
+  /// The item has its end, and `records` to be acknowledged: frees all data that is not needed
+  /// until then.
   mutating func settle(_ slot: Int, records: Int, keepsSend: Bool = false) {
     held.devices -= slots[slot].devices.count
     slots[slot].settle(records: records, keepsSend: keepsSend)

@@ -18,8 +18,8 @@ struct RecentSends: Sendable {
   }
 
   private let capacity: Int
-  /// The ticket of the item that works, or worked, on each send. A ticket that is not current means
-  /// that the send has settled, so settling needs no search here.
+  /// The ticket of the item that works, or worked, on each send.
+  /// A ticket that is not current means that the send has settled, so settling needs no search here.
   private var known: [Key: Ticket] = [:]
   private var settled: Deque<Key> = []
 
@@ -29,7 +29,8 @@ struct RecentSends: Sendable {
     known.reserveCapacity(capacity)
   }
 
-  /// Remembers the item that works on a send. Returns the ticket of the item that is, or was, already on it.
+  /// Remembers the item that works on a send.
+  /// Returns the ticket of the item that is, or was, already on it.
   mutating func open(_ key: Key, as ticket: Ticket) -> Ticket? {
     // One search for a new send, as nearly all are; a known one costs a second.
     guard let former = known.updateValue(ticket, forKey: key) else { return nil }

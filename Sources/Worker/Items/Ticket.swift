@@ -1,4 +1,5 @@
-/// Names one device of one work item in 64 bits: travels with a push and comes back with its outcome.
+/// Names one device of one work item in 64 bits: travels with a push and comes back with its
+/// outcome.
 ///
 /// A slot is used by one item after another. The generation tells them apart, so that an outcome that arrives after its
 /// item was given up finds nothing.

@@ -1,6 +1,7 @@
 import FanfareCore
 
-/// One record on its way through the worker, or one page of a broadcast. See `Dispatcher` for its phases.
+/// One record on its way through the worker, or one page of a broadcast.
+/// See `Dispatcher` for its phases.
 ///
 /// Its owner is the `ItemTable`, which keeps the counters that belong to `dispatch`, `add`, `settle` and `vacate`.
 struct WorkItem: Sendable {
@@ -179,8 +180,8 @@ struct WorkItem: Sendable {
     return true
   }
 
-  /// Begins to dispatch to the devices. Their first attempts are open unless the item was deferred
-  /// before.
+  /// Begins to dispatch to the devices.
+  /// Their first attempts are open unless the item was deferred before.
   mutating func dispatch(_ devices: [DeviceProgress], isBulk: Bool = false) {
     assert(phase == .resolving)
     phase = .dispatching
@@ -221,8 +222,8 @@ struct WorkItem: Sendable {
     phase = .walking
   }
 
-  /// Settles, with records under way. `keepsSend`: a segment continues with its next pages
-  /// afterwards.
+  /// Settles, with records under way.
+  /// `keepsSend`: a segment continues with its next pages afterwards.
   mutating func settle(records: Int, keepsSend: Bool = false) {
     assert(phase == .resolving || phase == .walking || phase == .dispatching)
     phase = .settling
@@ -263,8 +264,8 @@ struct WorkItem: Sendable {
     progress.openDevices -= 1
   }
 
-  /// Ends the device's first attempt: it has its outcome or cannot be made. Returns whether it was
-  /// the item's last.
+  /// Ends the device's first attempt: it has its outcome or cannot be made.
+  /// Returns whether it was the item's last.
   mutating func passFirstAttempt(_ index: Int) -> Bool {
     guard devices[index].passFirstAttempt() else { return false }
     progress.openFirstAttempts -= 1

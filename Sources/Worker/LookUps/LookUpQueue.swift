@@ -115,8 +115,9 @@ struct LookUpAnswer: Sendable {
 
 /// A device addressed by a handle that the registry does not know.
 enum UnregisteredDevice {
-  /// The target to push to. Its id is derived from hub, platform and handle, so that every worker
-  /// and every repetition gives the device the same id: FNV-1a of the text from two starting points, as a UUID version
+  /// The target to push to.
+  /// Its id is derived from hub, platform and handle, so that every worker and every repetition gives the device the
+  /// same id: FNV-1a of the text from two starting points, as a UUID version
   /// 8.
   static func target(hub: HubName, platform: Platform, handle: String, at now: UnixTime) -> Target {
     let normalized = DeviceHandle.normalized(handle, platform: platform)

@@ -1,12 +1,13 @@
 import RDKafka
 
-/// When positions are committed: one commit at a time, not too often, and not while the group would refuse it.
+/// When positions are committed: one commit at a time, not too often, and not while the group would
+/// refuse it.
 struct CommitSchedule: Sendable {
   private let interval: Int64
   private var due = Int64.min
   private var isHurried = false
-  /// Whether the group is between two assignments and refuses positions until the next one. Trying
-  /// meanwhile does harm: librdkafka before 2.10 treats a refused generation as the loss of all partitions.
+  /// Whether the group is between two assignments and refuses positions until the next one.
+  /// Trying meanwhile does harm: librdkafka before 2.10 treats a refused generation as the loss of all partitions.
   private(set) var isRefused = false
   /// Whether the group has assigned or revoked partitions since the last commit began.
   private var hasHeard = false
@@ -27,8 +28,9 @@ struct CommitSchedule: Sendable {
     self.metadataBytes = metadataBytes
   }
 
-  /// Whether a commit may begin. The last one of partitions that are given back (`isLast`) may
-  /// begin even if the group has refused: no later one follows.
+  /// Whether a commit may begin.
+  /// The last one of partitions that are given back (`isLast`) may begin even if the group has refused: no later one
+  /// follows.
   func isDue(at uptime: Int64, isLast: Bool) -> Bool {
     !isCommitting && (isLast || (!isRefused && (isHurried || uptime >= due)))
   }
@@ -67,8 +69,8 @@ struct CommitSchedule: Sendable {
     if error.code == .messageTooLarge { metadataBytes = metadataBytes > 64 ? metadataBytes / 2 : 0 }
   }
 
-  /// Whether a later commit can succeed after this error. After too much metadata it can: the next
-  /// has less.
+  /// Whether a later commit can succeed after this error.
+  /// After too much metadata it can: the next has less.
   func isWorthRepeating(after error: RDKafkaError) -> Bool {
     error.isRetriable || error.code == .messageTooLarge
   }

@@ -58,8 +58,9 @@ struct OffsetTracker: Sendable {
   /// election has cut its end.
   func isOfNewLog(_ offset: Int64) -> Bool { offset < next }
 
-  /// Begins a record, in the order of delivery. Returns its number for `settle`; nil if an earlier
-  /// owner has settled it. `timestamp`: when it was written, in milliseconds since 1970; negative if unknown.
+  /// Begins a record, in the order of delivery.
+  /// Returns its number for `settle`; nil if an earlier owner has settled it. `timestamp`: when it was written, in
+  /// milliseconds since 1970; negative if unknown.
   mutating func begin(_ offset: Int64, timestamp: Int64 = -1) -> Int64? {
     if isOfNewLog(offset) { startOver(at: offset) }
     if timestamp >= 0, times.last.map({ abs(timestamp - $0.timestamp) >= 1000 }) ?? true {
@@ -120,8 +121,9 @@ struct OffsetTracker: Sendable {
     return (position, writer.finish())
   }
 
-  /// Continues the log at `offset`. Entries from there on are lost and settle nothing. Earlier
-  /// entries may still exist, and stay unsettled until they settle.
+  /// Continues the log at `offset`.
+  /// Entries from there on are lost and settle nothing. Earlier entries may still exist, and stay unsettled until they
+  /// settle.
   private mutating func startOver(at offset: Int64) {
     #if DEBUG
     lostBelow = base + Int64(entries.count)

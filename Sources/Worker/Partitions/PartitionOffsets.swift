@@ -56,8 +56,8 @@ package struct PartitionOffsets: Sendable {
     assignments.reduce(0) { $1.isApart ? max($0, $1.offsets.span) : $0 }
   }
 
-  /// Begins a new assignment of the partition, and ends the last one. `isApart`: its records may
-  /// stay unsettled for long without stopping the reading of others.
+  /// Begins a new assignment of the partition, and ends the last one.
+  /// `isApart`: its records may stay unsettled for long without stopping the reading of others.
   package mutating func assign(_ partition: TopicPartition, isApart: Bool = false) {
     close(partition)
     lastEpoch += 1
@@ -100,8 +100,8 @@ package struct PartitionOffsets: Sendable {
     return Origin(slot: Int32(slot), epoch: assignments[slot].epoch, sequence: sequence)
   }
 
-  /// Settles a record whose work has ended and whose status record is acknowledged. Has no effect
-  /// after the end of its assignment.
+  /// Settles a record whose work has ended and whose status record is acknowledged.
+  /// Has no effect after the end of its assignment.
   package mutating func settle(_ origin: Origin) {
     let slot = Int(origin.slot)
     guard isOwned(origin) else { return }

@@ -17,7 +17,8 @@ struct PartitionTracker: Sendable {
     let rebalance: Rebalance
     /// The uptime until which work in flight may settle.
     let deadline: Int64
-    /// The number of the commit after which they are released; nil while work in them may still settle.
+    /// The number of the commit after which they are released; nil while work in them may still
+    /// settle.
     var lastCommit: Int?
   }
 
@@ -31,8 +32,8 @@ struct PartitionTracker: Sendable {
 
   /// How far reading has run ahead of the first unsettled record, measured once a second.
   struct Spans: Sendable {
-    /// More than half of the limit. At the limit the worker reads no more records of any platform,
-    /// so from here on nothing stays in memory for long.
+    /// More than half of the limit.
+    /// At the limit the worker reads no more records of any platform, so from here on nothing stays in memory for long.
     var isFarBehind = false
     /// The segments topic has reached its limit: no further segments are read.
     var hasReachedSegmentLimit = false
@@ -94,8 +95,8 @@ struct PartitionTracker: Sendable {
 
   // Assignment.
 
-  /// Takes in assigned partitions. Before reading, it asks which offsets their last owner has
-  /// settled.
+  /// Takes in assigned partitions.
+  /// Before reading, it asks which offsets their last owner has settled.
   mutating func assign(
     _ partitions: [TopicPartition], _ rebalance: Rebalance, segments: String, resumeDeadline: Duration, at now: Moment,
     into actions: inout Effects.GroupActions
@@ -119,8 +120,8 @@ struct PartitionTracker: Sendable {
     actions.recoveries.append(Effects.OffsetQuestion(number: lastRecovery, partitions: partitions))
   }
 
-  /// The group has answered with its committed and its refused positions; nil: it could not be asked. An answer after
-  /// the deadline is ignored: work has begun by then.
+  /// The group has answered with its committed and its refused positions; nil: it could not be
+  /// asked. An answer after the deadline is ignored: work has begun by then.
   mutating func recover(
     _ number: Int, from committed: [PartitionOffset]?, kept: [PartitionOffset],
     into actions: inout Effects.GroupActions
@@ -181,8 +182,8 @@ struct PartitionTracker: Sendable {
 
   // Commits.
 
-  /// Begins a commit of all offsets settled since the last one, if it is due. Returns the
-  /// positions.
+  /// Begins a commit of all offsets settled since the last one, if it is due.
+  /// Returns the positions.
   mutating func beginCommit(at now: Moment) -> [PartitionOffset] {
     let isLast = drains.contains { $0.lastCommit == commits.next }
     guard offsets.hasChanges, commits.isDue(at: now.uptime, isLast: isLast) else { return [] }
@@ -198,8 +199,8 @@ struct PartitionTracker: Sendable {
     if error != nil { offsets.restore(positions) }
   }
 
-  /// Takes out the drains whose last commit has ended or timed out. Call `close` for their
-  /// partitions.
+  /// Takes out the drains whose last commit has ended or timed out.
+  /// Call `close` for their partitions.
   mutating func takeFinishedDrains(grace: Duration, at now: Moment) -> [Drain] {
     guard !drains.isEmpty else { return [] }
     let finished = drains.filter { drain in
@@ -218,7 +219,8 @@ struct PartitionTracker: Sendable {
     for partition in drain.partitions { offsets.close(partition) }
   }
 
-  /// The partitions among these whose last positions are not committed, and why; nil: there are none.
+  /// The partitions among these whose last positions are not committed, and why; nil: there are
+  /// none.
   func uncommitted(in partitions: [TopicPartition]) -> (partitions: [TopicPartition], reason: String)? {
     let uncommitted = partitions.filter { commits.open.contains($0) || offsets.hasChanges(in: [$0]) }
     guard !uncommitted.isEmpty else { return nil }

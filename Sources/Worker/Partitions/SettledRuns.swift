@@ -1,7 +1,7 @@
 import DequeModule
 
-/// The settled offsets of a partition above its position. An owner leaves them to the next one in
-/// the metadata of its commit.
+/// The settled offsets of a partition above its position.
+/// An owner leaves them to the next one in the metadata of its commit.
 ///
 /// As text: a mark, then, from the position on, the alternating lengths of unsettled and settled runs. Each length is
 /// written in base-64 digits of five bits, the lowest first; the sixth bit says that another digit follows. All
@@ -25,8 +25,8 @@ struct SettledRuns: Sendable {
     if !run.isEmpty { runs = [run] }
   }
 
-  /// Reads a text committed with `position`. A text that `Writer` cannot have written counts as
-  /// empty.
+  /// Reads a text committed with `position`.
+  /// A text that `Writer` cannot have written counts as empty.
   init(_ text: String?, from position: Int64) {
     guard let text else { return }
     runs = Self.runs(text.utf8, from: position) ?? []
@@ -101,8 +101,8 @@ struct SettledRuns: Sendable {
 }
 
 extension SettledRuns {
-  /// Writes the text of runs added in ascending order, as far as there is room. A crash repeats the
-  /// runs without room.
+  /// Writes the text of runs added in ascending order, as far as there is room.
+  /// A crash repeats the runs without room.
   struct Writer {
     private let limit: Int
     private var bytes: [UInt8] = []

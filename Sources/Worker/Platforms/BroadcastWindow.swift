@@ -47,9 +47,9 @@ struct BroadcastWindow: Sendable {
     size = most
   }
 
-  /// How many may be in flight. Call it only while pushes of broadcasts wait: without them a
-  /// measurement would only waste its time. `singleAt`: when the last push of a single send was handed over, on any
-  /// platform.
+  /// How many may be in flight.
+  /// Call it only while pushes of broadcasts wait: without them a measurement would only waste its time. `singleAt`:
+  /// when the last push of a single send was handed over, on any platform.
   mutating func limit(singleAt: Int64, at uptime: Int64) -> Int {
     guard uptime - singleAt < Self.memory else {
       shortest = .unneeded
@@ -79,8 +79,9 @@ struct BroadcastWindow: Sendable {
     }
   }
 
-  /// Notes the end of a push. `isAnswer`: the service accepted it. `isMostlyBulk`: most unanswered
-  /// pushes belong to broadcasts; otherwise broadcasts are not the cause of the queue.
+  /// Notes the end of a push.
+  /// `isAnswer`: the service accepted it. `isMostlyBulk`: most unanswered pushes belong to broadcasts; otherwise
+  /// broadcasts are not the cause of the queue.
   mutating func ended(_ ticket: Ticket, isAnswer: Bool, isMostlyBulk: Bool, at uptime: Int64) {
     guard let timed, timed.ticket == ticket else { return }
     self.timed = nil

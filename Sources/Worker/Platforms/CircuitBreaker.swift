@@ -100,8 +100,8 @@ struct CircuitBreaker: Sendable {
     return true
   }
 
-  /// Notes `silence` milliseconds without an answer to `inFlight` pushes. `isCrowding`: its pushes
-  /// take the room of others, so the limit is shorter. Returns whether the circuit opens.
+  /// Notes `silence` milliseconds without an answer to `inFlight` pushes.
+  /// `isCrowding`: its pushes take the room of others, so the limit is shorter. Returns whether the circuit opens.
   mutating func endure(silence: Int64, inFlight: Int, isCrowding: Bool, at uptime: Int64) -> Bool {
     let limit = isCrowding ? min(policy.patience, policy.silence) : policy.silence
     guard state == .closed, silence >= limit.milliseconds, inFlight >= policy.misses else { return false }
@@ -143,11 +143,11 @@ package struct CircuitPolicy: Hashable, Sendable {
   /// ... and the least time since the first of them: connections that break all at once are no
   /// outage.
   package var after = Duration.seconds(3)
-  /// After this long without any answer while pushes are in flight, later sends of a user stop waiting for their
-  /// answers.
+  /// After this long without any answer while pushes are in flight, later sends of a user stop
+  /// waiting for their answers.
   package var patience = Duration.seconds(2)
-  /// After this long without any answer, and with at least `misses` pushes in flight, the service counts as
-  /// unavailable.
+  /// After this long without any answer, and with at least `misses` pushes in flight, the service
+  /// counts as unavailable.
   package var silence = Duration.seconds(5)
 
   package init() {}

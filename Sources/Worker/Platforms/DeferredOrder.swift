@@ -57,9 +57,9 @@ struct DeferredOrder: Sendable {
   /// How many devices have pushes here.
   var deviceCount: Int { devices.count }
 
-  /// Remembers that the push is not sent before `due`, or changes its due time. `forget` or
-  /// `forgetOverdue` returns a push that is `waiting` in memory as soon as no push precedes it. Returns whether the
-  /// push is remembered.
+  /// Remembers that the push is not sent before `due`, or changes its due time.
+  /// `forget` or `forgetOverdue` returns a push that is `waiting` in memory as soon as no push precedes it. Returns
+  /// whether the push is remembered.
   @discardableResult
   mutating func remember(
     _ id: SendID, acceptedAt: UnixTime, to device: RegistrationID, due: Int64, waiting: Ticket? = nil
@@ -84,8 +84,8 @@ struct DeferredOrder: Sendable {
     return true
   }
 
-  /// Forgets a push that ended or waits for its own reason. Returns the waiting push whose turn it
-  /// is now.
+  /// Forgets a push that ended or waits for its own reason.
+  /// Returns the waiting push whose turn it is now.
   mutating func forget(_ id: SendID, acceptedAt: UnixTime, to device: RegistrationID, at uptime: Int64) -> Ticket? {
     guard let place = place(of: id, acceptedAt: acceptedAt, to: device) else { return nil }
     devices[device]?.remove(at: place)
@@ -118,8 +118,8 @@ struct DeferredOrder: Sendable {
       isRemembered: known != nil)
   }
 
-  /// Forgets overdue pushes. Looks at every entry, so only every 15 seconds. Returns the waiting
-  /// pushes whose turn it is now.
+  /// Forgets overdue pushes.
+  /// Looks at every entry, so only every 15 seconds. Returns the waiting pushes whose turn it is now.
   mutating func forgetOverdue(at uptime: Int64) -> [Ticket] {
     guard !isEmpty, uptime >= lookDue else { return [] }
     lookDue = uptime + Self.grace / 4

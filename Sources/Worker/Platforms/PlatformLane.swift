@@ -41,8 +41,8 @@ struct PlatformLane: Sendable {
     case stopped
   }
 
-  /// Pushes that wait for a place, oldest first. Tickets of items that were given up are skipped at
-  /// their turn.
+  /// Pushes that wait for a place, oldest first.
+  /// Tickets of items that were given up are skipped at their turn.
   private var queue = TwoLaneQueue<Ticket>()
   private(set) var places = Places()
   /// How many pushes of broadcasts may be in flight.
@@ -122,8 +122,8 @@ struct PlatformLane: Sendable {
     probe = ticket
   }
 
-  /// Withdraws a probe that will not be answered: it expired or could not be sent. Another push may
-  /// be the probe.
+  /// Withdraws a probe that will not be answered: it expired or could not be sent.
+  /// Another push may be the probe.
   mutating func withdrawProbe() {
     probe = nil
     breaker.withdrawProbe()
@@ -165,8 +165,8 @@ struct PlatformLane: Sendable {
     }
   }
 
-  /// Passes an answer to the circuit breaker, even if the send was given up. `isJudged`: the push
-  /// is judged after this, which decides whether a configuration error stops the service.
+  /// Passes an answer to the circuit breaker, even if the send was given up.
+  /// `isJudged`: the push is judged after this, which decides whether a configuration error stops the service.
   mutating func learn(from outcome: PushOutcome, about ticket: Ticket, isJudged: Bool, at uptime: Int64) -> Change? {
     switch outcome.verdict {
     case .accepted, .rejected, .malformed, .deviceGone: return breaker.succeed() ? .recovered : nil
@@ -184,7 +184,8 @@ struct PlatformLane: Sendable {
   /// Stops the service because it refuses the configuration.
   mutating func stop(at uptime: Int64) -> Change? { breaker.fail(at: uptime) ? .stopped : nil }
 
-  /// Looks whether the service has been silent for long. `crowd`: more single sends for it take the room of others.
+  /// Looks whether the service has been silent for long.
+  /// `crowd`: more single sends for it take the room of others.
   mutating func watchSilence(patience: Duration, crowd: Int, at uptime: Int64) -> (isNoticed: Bool, change: Change?) {
     guard let since = silence.since, places.unanswered > 0 else { return (false, nil) }
     let duration = uptime - since
@@ -217,8 +218,8 @@ struct PlatformLane: Sendable {
 
   // Dead devices.
 
-  /// Notes whether an answer called its device dead. Returns whether this suspended or resumed
-  /// unregistering.
+  /// Notes whether an answer called its device dead.
+  /// Returns whether this suspended or resumed unregistering.
   mutating func judgeDevice(isGone: Bool) -> Bool { unregistering.record(isGone: isGone) }
   mutating func suspect(_ device: DeadDevice) { unregistering.hold(device) }
   mutating func takeSuspects() -> [DeadDevice] { unregistering.takeSuspects() }
@@ -236,8 +237,8 @@ struct PlatformLane: Sendable {
     order.delay(push.id, acceptedAt: push.acceptedAt, to: push.device, due: due)
   }
 
-  /// Forgets a push that ended or waits for its own reason. Returns the waiting push whose turn it
-  /// is now.
+  /// Forgets a push that ended or waits for its own reason.
+  /// Returns the waiting push whose turn it is now.
   mutating func forget(_ push: DeferredOrder.Push, at uptime: Int64) -> Ticket? {
     order.forget(push.id, acceptedAt: push.acceptedAt, to: push.device, at: uptime)
   }

@@ -8,7 +8,8 @@ struct PlatformLanes: Sendable, RandomAccessCollection {
   private var lanes: [PlatformLane]
   /// Places taken in all lanes together.
   private(set) var pushes = 0
-  /// Uptime when the last push of a single send was handed over, in any lane: all lanes share the machine.
+  /// Uptime when the last push of a single send was handed over, in any lane: all lanes share the
+  /// machine.
   private(set) var lastSingle = -BroadcastWindow.memory
   /// The lane that has first pick this turn.
   private var first = 0
@@ -25,8 +26,8 @@ struct PlatformLanes: Sendable, RandomAccessCollection {
   var startIndex: Int { 0 }
   var endIndex: Int { lanes.count }
 
-  /// A lane, to be read or changed in place. Events that take or free a place use the methods
-  /// below.
+  /// A lane, to be read or changed in place.
+  /// Events that take or free a place use the methods below.
   subscript(sender: Int) -> PlatformLane {
     @inline(__always) _read { yield lanes[sender] }
     @inline(__always) _modify { yield &lanes[sender] }
@@ -73,8 +74,8 @@ struct PlatformLanes: Sendable, RandomAccessCollection {
     return true
   }
 
-  /// Takes the devices to unregister, unless a request is open. The registry decides whether a verdict is older than
-  /// the registration.
+  /// Takes the devices to unregister, unless a request is open.
+  /// The registry decides whether a verdict is older than the registration.
   mutating func takeSuspects() -> [Effects.Unregistration] {
     guard !unregistering.isOpen else { return [] }
     var suspects: [Effects.Unregistration] = []

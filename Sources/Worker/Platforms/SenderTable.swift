@@ -1,6 +1,7 @@
 import FanfareCore
 
-/// The senders of all hubs by number, so that the hot path indexes an array instead of hashing names.
+/// The senders of all hubs by number, so that the hot path indexes an array instead of hashing
+/// names.
 struct SenderTable: Sendable {
   /// The hubs of this deployment, by number.
   let hubs: [HubName]

@@ -6,7 +6,8 @@ import FanfareCore
 /// *Trusting*: devices reported dead are held for a moment and then unregistered. *Suspended*: too many look dead; they
 /// are reported and stay registered. It becomes trusting again when their share has fallen to half of the limit.
 struct UnregisterGuard: Sendable {
-  /// The share of dead devices at which the fault must be ours: a wrong environment, key or project.
+  /// The share of dead devices at which the fault must be ours: a wrong environment, key or
+  /// project.
   private let policy: UnregisterPolicy
   private var answers: Deque<Bool> = []
   private var gone = 0
@@ -34,8 +35,8 @@ struct UnregisterGuard: Sendable {
     return isSuspended != wasSuspended
   }
 
-  /// Holds a device reported dead. A device without room will be reported dead again with its next
-  /// push.
+  /// Holds a device reported dead.
+  /// A device without room will be reported dead again with its next push.
   mutating func hold(_ device: DeadDevice) {
     if !isSuspended, suspects.count < 10_000 { suspects.append(device) }
   }

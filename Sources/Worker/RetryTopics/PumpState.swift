@@ -46,8 +46,8 @@ struct PumpState {
   }
 
   private let delay: Int64
-  /// The span in milliseconds whose due records are released together. Each partition releases at
-  /// another moment of it, so that the workers get no flood.
+  /// The span in milliseconds whose due records are released together.
+  /// Each partition releases at another moment of it, so that the workers get no flood.
   private let interval: Int64
   private let limits: RetryPump.Limits
   private var offsets = PartitionOffsets()
@@ -57,7 +57,8 @@ struct PumpState {
   private var largest = 4096
   /// Copies that Kafka has not acknowledged.
   private var outstanding = 0
-  /// Outstanding consumer credit; negative after a reduction that came too late for records under way.
+  /// Outstanding consumer credit; negative after a reduction that came too late for records under
+  /// way.
   private var credit = 0
   private var drains: [Drain] = []
   private var shutdownDeadline: Int64?
