@@ -33,8 +33,9 @@ package enum Console {
     write(overwriting(text), to: .standardOutput)
   }
 
-  /// The control sequences that replace a terminal's current line. Line wrapping is off, because only the last wrapped
-  /// line could be replaced later.
+  /// The control sequences that replace a terminal's current line.
+  ///
+  /// Line wrapping is off, because only the last wrapped line could be replaced later.
   package static func overwriting(_ text: String) -> String { "\r\u{1B}[K\u{1B}[?7l" + text + "\u{1B}[?7h" }
 
   /// Whether standard output is a terminal.

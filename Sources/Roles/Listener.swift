@@ -4,7 +4,9 @@ package import Logging
 import NIOCore
 package import ServiceLifecycle
 
-/// A service that listens on a configured address. If the address or port is unavailable, the error names its key.
+/// A service that listens on a configured address.
+///
+/// If the address or port is unavailable, the error names its key.
 package struct Listener: Service {
   /// The section of the key `host`.
   private let section: String
@@ -46,7 +48,9 @@ package struct Listener: Service {
 package struct Announcement: Service {
   /// The name of the listener.
   let name: String
-  /// The file that receives the address, written atomically; nil for none. The key is `announceFile` under `name`.
+  /// The file that receives the address, written atomically; nil for none.
+  ///
+  /// The key is `announceFile` under `name`.
   let file: String?
   let logger: Logger
   /// Suspends until the role listens, and returns its address.

@@ -36,7 +36,9 @@ struct RetiredRetries: Service {
     }
   }
 
-  /// Finds these topics. Repeats the request until the cluster answers; returns none if the role ends before.
+  /// Finds these topics.
+  ///
+  /// Repeats the request until the cluster answers; returns none if the role ends before.
   private func retired() async -> [Topics.Retry] {
     await cancelWhenGracefulShutdown {
       while !Task.isCancelled {

@@ -63,7 +63,9 @@ package struct Runtime: Sendable {
     ]
   }
 
-  /// The operations routes. Liveness means that the event loops respond; readiness means that the checks pass.
+  /// The operations routes.
+  ///
+  /// Liveness means that the event loops respond; readiness means that the checks pass.
   func routes(checks: [any ReadinessCheck], liveness: [any ReadinessCheck] = []) -> OperationsRoutes {
     OperationsRoutes(
       metrics: metrics,

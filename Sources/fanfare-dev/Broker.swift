@@ -53,9 +53,9 @@ private struct ClusterService: Service {
 
 /// The embedded cluster of `fanfare-dev broker`.
 ///
-/// - `broker.brokers` (1…9, default 1): how many brokers it plays.
-/// - `broker.announceFile` (text): where `fanfare-dev broker` writes its `host:port`, for `kafka.bootstrapServersFile` of
-///   other processes: the kernel chooses the ports.
+/// - `broker.brokers` (1…9, default 1): the number of brokers.
+/// - `broker.announceFile` (text): the file in which `fanfare-dev broker` writes its `host:port`, because the kernel
+///   chooses the ports. Other processes read it with `kafka.bootstrapServersFile`.
 struct BrokerSettings: Sendable {
   let brokers: Int
   let announceFile: String?

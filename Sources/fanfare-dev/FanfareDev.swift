@@ -10,8 +10,8 @@ struct FanfareDev: AsyncParsableCommand {
     commandName: "fanfare-dev",
     abstract: "Development tools for Fanfare: demo, push simulator, Kafka broker, benchmarks and fault tests.",
     discussion: """
-      `broker` and `simulator` stand in for Kafka and the push services; `fanfare` uses them like real ones. They read the same \
-      configuration as `fanfare`, and further keys: deploy/fanfare-dev.yaml lists them.
+      `broker` and `simulator` replace Kafka and the push services; `fanfare` uses them like real ones. They read the \
+      same configuration as `fanfare`, and further keys: deploy/fanfare-dev.yaml lists them.
       """,
     version: Build.version,
     subcommands: [

@@ -31,7 +31,7 @@ enum SimulatorRole {
     let announcement = Announcement(name: "simulator", file: nil, logger: runtime.logger) {
       let endpoints = try await simulator.ready()
       do { try simulator.credentials.write(to: settings.directory, endpoints: endpoints) } catch {
-        throw SettingsError("simulator.directory", "must be a directory that can be made and written: \(error)")
+        throw SettingsError("simulator.directory", "must be a directory that can be created and written: \(error)")
       }
       return endpoints.adminURL
     }
@@ -44,7 +44,9 @@ enum SimulatorRole {
       ] + runtime.operations(checks: []))
   }
 
-  /// A simulator with the keys in its directory, if any, and a new certificate if theirs is about to expire.
+  /// Creates a simulator with the keys in its directory, if any.
+  ///
+  /// Renews a certificate that is about to expire.
   static func make(_ settings: SimulatorSettings, runtime: Runtime) throws -> PushSimulator {
     var configuration = settings.configuration
     if SimulatorCredentials.exist(in: settings.directory) {
@@ -69,17 +71,17 @@ enum SimulatorRole {
   }
 }
 
-/// Where the simulator listens, and where its keys are.
+/// The simulator's addresses and the directory of its keys.
 ///
-/// - `simulator.directory` (text, default `fanfare-simulator`): keys, certificates and `endpoints.json`; made when
-///   missing, used again when there.
+/// - `simulator.directory` (text, default `fanfare-simulator`): keys, certificates and `endpoints.json`. Missing
+///   files are created, existing ones are used again.
 /// - `simulator.host` (`127.0.0.1` or `localhost`, default `127.0.0.1`)
 /// - `simulator.apnsPort`, `simulator.fcmPort`, `simulator.httpsPort`, `simulator.adminPort` (0…65535, default 0): 0
 ///   lets the kernel choose.
-/// - `simulator.recordsPushes` (true or false, default true): whether what arrives is kept for reading; false for a
+/// - `simulator.recordsPushes` (true or false, default true): whether notifications are kept for reading; false for a
 ///   sink under load.
-/// - `simulator.notificationsPerDevice` (1…1,000,000, default 50): how many of them, of each device the newest; the
-///   counts are of all.
+/// - `simulator.notificationsPerDevice` (1…1,000,000, default 50): the number of newest notifications kept for each
+///   device. The counts include all.
 struct SimulatorSettings: Sendable {
   let directory: String
   let configuration: SimulatorConfiguration

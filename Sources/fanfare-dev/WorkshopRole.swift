@@ -60,8 +60,9 @@ struct WorkshopSettings: Sendable {
     broker = try BrokerSettings(from: reader)
   }
 
-  /// Watches the backlog on the sends topic of an embedded cluster, which drops records when it is full; nil on any
-  /// other cluster.
+  /// Measures the lag of the sends topic of an embedded cluster; nil on any other cluster.
+  ///
+  /// An embedded cluster drops records when it is full.
   func backlogMonitor(_ runtime: Runtime) throws -> BacklogMonitor? {
     guard isEmbedded else { return nil }
     return try BacklogMonitor(
@@ -84,7 +85,7 @@ extension Settings {
 }
 
 extension CommonOptions {
-  /// The process that the settings describe, with logging and metrics set up.
+  /// Loads the settings with the workshop's keys, and sets up logging and metrics.
   func workshop(_ role: String) async throws -> (Runtime, WorkshopSettings) {
     let (settings, workshop) = try await Settings.withWorkshop { try await self.settings(readFurther: $0) }
     let clock: any WallClock = workshop.clockOffsetFile.map { SteppedWallClock(file: $0) } ?? SystemWallClock()
@@ -92,7 +93,9 @@ extension CommonOptions {
   }
 }
 
-/// The machine's clock plus an offset that a file holds in milliseconds. Tests step one process's clock with it.
+/// The machine's clock plus an offset in milliseconds from a file.
+///
+/// Tests step one process's clock with it.
 final class SteppedWallClock: WallClock {
   private static let interval = Duration.milliseconds(50)
   private let file: String

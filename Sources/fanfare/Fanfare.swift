@@ -11,13 +11,14 @@ struct Fanfare: AsyncParsableCommand {
     commandName: "fanfare",
     abstract: "A push-notification dispatcher: HTTP in, Kafka between, APNs, FCM and WNS out.",
     discussion: """
-      A deployment runs three roles against one Kafka cluster: any number of `api` and `worker` processes and a `ledger`. \
-      `fanfare-dev` has a broker and simulated push services for development, and a demonstration of everything in one process.
+      A deployment runs three roles with one Kafka cluster: any number of `api` and `worker` processes and a `ledger`. \
+      `fanfare-dev` has a broker and simulated push services for development, and a demonstration of all roles in one \
+      process.
 
-      All roles read the same configuration: the YAML file given with --config (else named by FANFARE_CONFIG, else ./fanfare.yaml if it \
-      exists). Environment variables override it: the key kafka.bootstrapServers is FANFARE_KAFKA_BOOTSTRAP_SERVERS. \
-      deploy/fanfare.yaml lists every key. SIGTERM and SIGINT drain a role and end it with status 0; a configuration that cannot be used \
-      ends it with status 78 and the name of the key.
+      All roles read the same configuration: the YAML file given with --config (else named by FANFARE_CONFIG, else \
+      ./fanfare.yaml if it exists). Environment variables override it: the key kafka.bootstrapServers is \
+      FANFARE_KAFKA_BOOTSTRAP_SERVERS. deploy/fanfare.yaml lists every key. SIGTERM and SIGINT drain a role and end it \
+      with status 0; an unusable configuration ends it with status 78 and the name of the key.
       """,
     version: Build.version,
     subcommands: [

@@ -1,7 +1,9 @@
 import FanfareCore
 import PushServices
 
-/// A hub's Firebase project. It exists if `fcm.serviceAccountFile` is set. All keys are under `hub.NAME.`.
+/// A hub's Firebase project.
+///
+/// It exists if `fcm.serviceAccountFile` is set. All keys are under `hub.NAME.`.
 ///
 /// - `fcm.serviceAccountFile` (text): the service account's JSON key file.
 /// - `fcm.host` (text, default `fcm.googleapis.com`), `fcm.port` (1…65535, default 443)

@@ -3,8 +3,8 @@ package import FrontEnd
 
 /// One hub: its callers, and its credentials at the push services. All keys are under `hub.NAME.`.
 ///
-/// - `simulator` (text): the directory of a `fanfare-dev simulator`, which then replaces all three push services; the
-///   keys of the platforms are not needed. A worker waits half a minute for a simulator that is starting.
+/// - `simulator` (text): the directory of a `fanfare-dev simulator`, which replaces all three push services; the keys
+///   of the platforms are not needed. A worker waits half a minute for a simulator that is starting.
 /// - `authentication.method` (`htpasswd` or `demo`, default `htpasswd`): `demo` accepts every user whose password is the
 ///   name. It requires that the front end listens on a loopback address, unless `authentication.allowRemote` is true.
 /// - `authentication.file` (text): the htpasswd file; bcrypt, yescrypt or SHA-512.

@@ -29,7 +29,9 @@ package struct LedgerSettings: Sendable {
     self.postgreSQL = postgreSQL
   }
 
-  /// Opens the store that the ledger writes. Throws when the file is unusable. Connects to a database on first use.
+  /// Opens the store that the ledger writes.
+  ///
+  /// Throws when the file is unusable. Connects to a database on first use.
   func open(clock: any WallClock, logger: Logger) throws -> any LedgerStorage {
     try database(role: "ledger", clock: clock, logger: logger) ?? LedgerStore(store, clock: clock)
   }

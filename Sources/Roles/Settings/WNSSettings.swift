@@ -1,7 +1,9 @@
 import FanfareCore
 import PushServices
 
-/// A hub's credentials and connections for WNS. It exists if `wns.secretFile` is set. All keys are under `hub.NAME.`.
+/// A hub's credentials and connections for WNS.
+///
+/// It exists if `wns.secretFile` is set. All keys are under `hub.NAME.`.
 ///
 /// - `wns.secretFile` (text): a file with the app's secret.
 /// - `wns.packageSID` (text): the id of an app of the Store. An app registered in Entra ID has `wns.tenant` and

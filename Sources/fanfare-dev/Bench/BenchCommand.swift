@@ -6,7 +6,7 @@ import Roles
 struct BenchCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "bench",
-    abstract: "Measures the product against the most that the machine allows, and prints a table.",
+    abstract: "Measures the product against the machine's ceiling, and prints a table.",
     discussion: """
       Starts a broker, a worker or a front end, and a sink as child processes. The sink is nghttpd and the ceiling \
       h2load, nghttp2's server and load generator (Debian: nghttp2-server, nghttp2-client); nghttpd runs with \
@@ -39,13 +39,13 @@ struct BenchCommand: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "A cluster to use instead of an embedded one; own topics are created there and deleted.",
+      "A cluster to use instead of an embedded one. The command creates topics there and deletes them.",
       valueName: "host:port"))
   var kafka: String?
 
   @Option(
     help: ArgumentHelp(
-      "A PostgreSQL server to use instead of a private one; own schemas are created there and dropped.",
+      "A PostgreSQL server to use instead of a private one. The command creates schemas there and drops them.",
       valueName: "connection string"))
   var postgres: String?
 
@@ -96,7 +96,7 @@ struct BenchCommand: AsyncParsableCommand {
         if !json { Console.print(report.tableRow) }
       }
     } catch { failure = error }
-    // Also after a failure: the other scenarios' results are valid.
+    // Printed even after a failure: the results of the other scenarios are valid.
     if json { Console.print(String(decoding: try JSONEncoder().encode(["scenarios": reports]), as: UTF8.self)) }
     if let failure { throw failure }
   }

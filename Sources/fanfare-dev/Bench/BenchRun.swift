@@ -1,16 +1,19 @@
 import ArgumentParser
 
-/// Runs the scenarios one after the other, or several at once in a quick run.
+/// Runs the scenarios one after the other; a quick run runs several at the same time.
 struct BenchRun: Sendable {
   let rig: BenchRig
   /// Nil if h2load is not installed.
   let ceiling: Ceiling?
 
-  /// Scenarios at the same time in a quick run: they mostly wait for groups to form.
+  /// The number of scenarios at the same time in a quick run.
+  ///
+  /// They mostly wait for consumer groups to form.
   private static let quickAtOnce = 15
 
-  /// Runs all selected scenarios. `report` gets the rows in order; after a failure, those of all scenarios that ended
-  /// before. Throws `BenchError` with the scenario's name.
+  /// Runs all selected scenarios and passes their rows to `report` in order.
+  ///
+  /// Throws `BenchError` with the scenario's name; `report` then gets the rows of all scenarios that ended before.
   static func run(_ options: BenchOptions, report: (ScenarioReport) -> Void) async throws {
     try await withThrowingTaskGroup(of: (Int, [ScenarioReport]).self) { group in
       var waiting = options.scenarios.enumerated().makeIterator()
@@ -87,7 +90,7 @@ protocol BenchScenario: Sendable {
   /// The name in the report.
   var name: String { get }
 
-  /// Runs the measurement. Throws when the product made an error, because the measurement would be invalid.
+  /// Runs the measurement. Throws when the product made an error, because the result would be invalid.
   func run(_ bench: BenchRun) async throws -> [ScenarioReport]
 }
 
@@ -103,20 +106,20 @@ struct BenchOptions: Sendable {
   }
 
   var scenarios: [Scenario]
-  /// How often ceiling and pipeline alternate.
+  /// The number of pairs of measurements of ceiling and product.
   var pairs: Int
   /// The numbers of connections to the sink to measure with.
   var connections: [Int]
-  /// Whether to use small numbers, which only check correctness.
+  /// Whether to use small numbers, which check only correctness.
   var isQuick: Bool
   /// A cluster to use instead of the embedded one.
   var kafka: String?
-  /// A sink to use instead of one of our own: `host:port` and the file of the roots to trust.
+  /// A sink to use instead of a private one: `host:port` and the file of the roots to trust.
   var sink: (host: String, port: Int, trustRoots: String?)?
 
   /// The numbers of registrations for look-up.
   var registrations: [Int] = []
-  /// A PostgreSQL to use instead of one of our own: libpq's connection string.
+  /// A PostgreSQL server to use instead of a private one: libpq's connection string.
   var postgres: String?
 
   /// The count, or a hundredth of it (at least `floor`) in a quick run.

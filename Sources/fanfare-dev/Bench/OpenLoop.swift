@@ -1,10 +1,11 @@
 import NIOCore
 import NIOPosix
 
-/// Posts at a fixed rate, independently of the answers. Each post's latency counts from the time it was due, so that a
-/// stall of the server counts for all posts that waited (no coordinated omission).
+/// Posts at a fixed rate, independently of the answers.
 ///
-/// It writes and parses HTTP/1.1 itself: a client library's CPU would be missing from the server on the same cores.
+/// The latency of a post counts from the time it was due, so a stall of the server counts for all posts that waited (no
+/// coordinated omission). It writes and parses HTTP/1.1 itself: a client library would take CPU from the server on the
+/// same cores.
 struct OpenLoop: Sendable {
   let host: String
   let port: Int
@@ -15,18 +16,22 @@ struct OpenLoop: Sendable {
   let rate: Int
   /// The number of posts.
   let count: Int
-  /// The most posts in flight: one per HTTP/1.1 connection. A post that waits for its connection is charged for it.
+  /// The most posts in flight: one per HTTP/1.1 connection.
+  ///
+  /// The latency of a post includes its wait for a connection.
   let connections: Int
 
-  /// Runs the load. `body` makes a post's body from its number and due time. Returns the latencies in nanoseconds.
-  /// Throws when a status is not 200 or 202, or a connection breaks.
+  /// Runs the load and returns the latencies in nanoseconds.
+  ///
+  /// `body` makes a post's body from its number and due time. Throws when a status is not 200 or 202, or a connection
+  /// breaks.
   func run(on group: any EventLoopGroup, body: @escaping @Sendable (Int, NIODeadline) -> String) async throws -> [Int64]
   {
     let interval = 1_000_000_000 / Int64(rate)
     let head = "POST \(path) HTTP/1.1\r\n" + headers.map { "\($0.name): \($0.value)\r\n" }.joined() + "content-length: "
     var callers: [any Channel] = []
     var results: [EventLoopFuture<[Int64]>] = []
-    // Later than now, so that connections are open before the first post is due.
+    // In half a second, so that connections are open before the first post is due.
     let start = NIODeadline.now() + .milliseconds(500)
     for number in 0..<connections {
       let dues = stride(from: number, to: count, by: connections).map {
@@ -95,7 +100,7 @@ struct OpenLoop: Sendable {
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-      // No effect after the last answer.
+      // This has no effect after the last answer.
       fail(BenchError("the front end closed a connection"))
     }
 

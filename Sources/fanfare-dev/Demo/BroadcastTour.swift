@@ -46,8 +46,9 @@ struct BroadcastTour: Sendable {
   /// Devices in a page of the broadcast. A pause waits for a page, so there are at least 20.
   static func pageDevices(of devices: Int) -> Int { min(5_000, max(1, devices / 20)) }
 
-  /// Pushes per second. Slow enough for a visitor to watch, or for the demo to play its own part: ten seconds for few
-  /// devices, three for many.
+  /// Pushes per second, slow enough for the user, or for the demo itself, to interfere.
+  ///
+  /// The broadcast takes ten seconds for few devices, three for many.
   private var rate: Int {
     guard isOnce else { return max(100, devices / 60) }
     return devices / (devices < 100_000 ? 10 : 3)
@@ -100,10 +101,11 @@ struct BroadcastTour: Sendable {
     }
   }
 
-  /// Shows progress until the broadcast settles, and starts a new worker after one was killed. Throws `DemoError` when
-  /// progress stops, the worker fails, or the broadcast is over too soon.
+  /// Shows progress until the broadcast settles, and replaces killed workers.
+  ///
+  /// Throws `DemoError` when progress stops, the worker fails, or the broadcast settles too soon.
   private func follow(_ id: String, _ api: APIClient) async throws -> Report {
-    // The next output must not follow on the progress line.
+    // The next output must begin on a new line.
     defer { if Console.isTerminal { Console.print() } }
     var step = Step.pause
     var last = (course: "", pages: 0, delivered: 0)
@@ -117,18 +119,18 @@ struct BroadcastTour: Sendable {
       if let report {
         progress(report)
         guard report.state == "accepted" else {
-          if isOnce, step != .nothing { throw DemoError("the broadcast was over before its worker was killed twice") }
+          if isOnce, step != .nothing { throw DemoError("the broadcast settled before its worker was killed twice") }
           return report
         }
         let course = report.broadcast?.course ?? ""
         let place = (course, report.broadcast?.finishedPages ?? 0, report.delivered)
-        // A visitor may pause it for any time.
+        // The user may pause it for any time.
         if place != last || (course == "paused" && !isOnce) { (last, lastMove) = (place, .now) }
         if isOnce, let broadcast = report.broadcast, broadcast.pages > 0 { try await play(&step, broadcast, id, api) }
       }
       guard ContinuousClock.now - lastMove < Self.patience else {
         let reason = failure.map { ": \($0)" } ?? ""
-        throw DemoError("the broadcast has not moved for \(Self.patience.components.seconds) seconds\(reason)")
+        throw DemoError("the broadcast has made no progress for \(Self.patience.components.seconds) seconds\(reason)")
       }
       try await Task.sleep(for: .milliseconds(isOnce || Console.isTerminal ? 100 : 1000))
     }
@@ -188,13 +190,13 @@ struct BroadcastTour: Sendable {
   }
 }
 
-/// A worker in another process, which is replaced when it was killed.
+/// A worker in another process, which can be killed and replaced.
 final class DemoWorker: Sendable {
   private let directory: URL
   private let environment: [String: String]
   private let current = Mutex<ChildProcess?>(nil)
 
-  /// Starts nothing. The environment configures the worker.
+  /// Creates the worker without starting it. The environment configures the worker.
   init(directory: URL, environment: [String: String]) {
     self.directory = directory
     self.environment = environment
@@ -213,8 +215,9 @@ final class DemoWorker: Sendable {
   /// Kills the process.
   func kill() { current.withLock { $0 }?.destroy() }
 
-  /// Starts a new process if the last one was killed; returns whether it did. Throws, with the end of its log, if it
-  /// failed by itself.
+  /// Starts a new process if the last one was killed; returns whether it did.
+  ///
+  /// Throws, with the end of the log, if the last process failed by itself.
   func restartIfEnded() throws -> Bool {
     guard let process = current.withLock({ $0 }), !process.isRunning else { return false }
     guard !process.hasFailed else { throw DemoError("the worker has failed\n\(process.lastWords)") }

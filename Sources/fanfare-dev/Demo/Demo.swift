@@ -27,11 +27,12 @@ struct Demo {
   let port: Int
   let isOnce: Bool
 
-  /// Runs the demonstration, then waits for the user unless `isOnce`. Returns true if every send was settled and
-  /// nothing was lost.
+  /// Runs the demonstration, then waits for the user unless `isOnce`.
+  ///
+  /// Returns true if every send was settled and nothing was lost.
   func run() async throws -> Bool {
     let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-demo-\(UUID())")
-    // Throws if it exists, so that it belongs to this process alone.
+    // This throws if the directory exists, so the directory belongs only to this process.
     try FileManager.default.createDirectory(
       at: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
     defer {
@@ -134,7 +135,7 @@ struct DemoError: Error, CustomStringConvertible {
   init(_ description: String) { self.description = description }
 }
 
-/// The tour as the last service of the demo: it starts when the others run, and ends all when it is over.
+/// The tour as the last service of the demo: it starts when the others run, and its end stops them.
 final class TourService: Service {
   private let tour: @Sendable () async throws -> Bool
   private let result = Mutex(false)

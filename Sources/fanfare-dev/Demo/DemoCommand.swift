@@ -24,9 +24,9 @@ struct DemoCommand: AsyncParsableCommand {
   @Option(
     help: ArgumentHelp(
       """
-      Instead, run one broadcast to this many devices, 2001 to 1000000, with its progress and the commands that pause, resume and \
-      cancel it. Its worker is another process, and is replaced when you kill it. With --once the demo does all that itself, and \
-      pushes slowly enough for it.
+      Instead, run one broadcast to this many devices, 2001 to 1000000, with its progress and the commands that pause, \
+      resume and cancel it. Its worker is another process, and the demo replaces it when you kill it. With --once the \
+      demo pauses, kills and resumes by itself, and pushes slowly enough for that.
       """, valueName: "devices"))
   var broadcast: Int?
 

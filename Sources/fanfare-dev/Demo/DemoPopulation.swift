@@ -29,8 +29,9 @@ struct DemoPopulation: Sendable {
       handle: "https://cloud.notify.windows.com/?token=\(RegistrationID.random())"),
   ]
 
-  /// The devices of the stream's users `user-0`, `user-1` and so on: one to three each. A few are dead; every fiftieth
-  /// user has none.
+  /// The devices of the stream's users `user-0`, `user-1` and so on: one to three each.
+  ///
+  /// A few are dead; every fiftieth user has none.
   let crowd: [Device]
   /// The number of the stream's users.
   let users: Int

@@ -21,8 +21,9 @@ struct Stream: Sendable {
     let state = Mutex((accepted: 0, isOver: false))
   }
 
-  /// Runs the stream and shows progress. After a minute without progress it returns the report so far. Throws
-  /// `DemoError` when a send is refused for good.
+  /// Runs the stream and shows progress. After a minute without progress it returns the report so far.
+  ///
+  /// Throws `DemoError` when a send is refused permanently.
   func run() async throws -> StreamReport {
     let before = try await ledger.totals(hub: .default)
     let arrivedBefore = simulator.store.counts()
@@ -32,9 +33,9 @@ struct Stream: Sendable {
     return try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await post(posting) }
       defer {
-        // Also ends the posting.
+        // The cancellation also ends the posting.
         group.cancelAll()
-        // The next output must not follow on the progress line.
+        // The next output must begin on a new line.
         if Console.isTerminal { Console.print() }
       }
       var report = StreamReport()
@@ -93,7 +94,7 @@ struct Stream: Sendable {
     }
   }
 
-  /// The lines to post again, by the batch's answer, which has one line for each in order.
+  /// The lines to post again, according to the batch's answer, which has one line for each in order.
   private static func refused(_ lines: [String], by answer: Data) throws -> [String] {
     struct Answer: Decodable {
       struct Problem: Decodable { let status: Int }

@@ -76,7 +76,9 @@ struct Tour: Sendable {
     try await Self.wait(for: posts.count) { try await ledger.totals(hub: .default).settled }
   }
 
-  /// Shows arrivals until each device has one. Throws `TimeLimitExceeded` with the names of the devices without any.
+  /// Shows arrivals until each device has one.
+  ///
+  /// Throws `TimeLimitExceeded` with the names of the devices without any.
   static func show(
     _ arrivals: AsyncStream<ReceivedNotification>, untilAllHaveOne devices: [DemoPopulation.Device],
     within limit: Duration = .seconds(60)

@@ -10,8 +10,9 @@ import Registry
 import Roles
 import Synchronization
 
-/// A deployment in processes of its own, for injecting faults. Unless a cluster is named, Kafka is embedded in this
-/// process, so that its brokers can fail on demand.
+/// A deployment in separate processes, for injecting faults.
+///
+/// Unless the user names a cluster, Kafka is embedded in this process, so that its brokers can fail on demand.
 actor FaultDeployment {
   static let users = 300
   private static let frontEnds = 2
@@ -19,12 +20,12 @@ actor FaultDeployment {
   /// Devices in a page of a broadcast and in the head start of the next.
   static let pageDevices = 500
 
-  /// The embedded cluster in this process; nil where a cluster was named.
+  /// The embedded cluster in this process; nil if the user named a cluster.
   private let embedded: EmbeddedCluster?
   private let ownTopics: OwnTopics?
   private let schema: OwnSchema?
   nonisolated let topics: Topics
-  /// A client of the deployment's Kafka, for what writes to the topics without the front end.
+  /// The client configuration of the deployment's Kafka, for writing to the topics without the front end.
   nonisolated let kafka: KafkaClientConfiguration
   /// Whether the roles run in this program instead of the product.
   private let isInWorkshop: Bool
@@ -35,11 +36,11 @@ actor FaultDeployment {
   /// Clients of the front ends, by name.
   private var callers: [String: APIClient] = [:]
   private var simulator: APIClient?
-  /// The end of the injury, if the scenario went on after it.
+  /// The end of the injury; nil if it was the scenario's last step.
   private(set) var healedAt: ContinuousClock.Instant?
   /// Moments that the scenario noted.
   private(set) var moments: [UnixTime] = []
-  /// The broadcast that a scenario has posted.
+  /// The broadcast that the scenario has posted, if any.
   private(set) var broadcast: SendID?
   nonisolated let history: any FaultHistory
   nonisolated let ledgerDisk: SmallDisk
@@ -75,7 +76,7 @@ actor FaultDeployment {
       "FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo", "FANFARE_HUB_DEFAULT_AUTHENTICATION_OPERATORS": "operator",
       "FANFARE_API_PORT": "0", "FANFARE_LOG_LEVEL": "notice",
       "FANFARE_SIMULATOR_DIRECTORY": path("simulator"), "FANFARE_HUB_DEFAULT_SIMULATOR": path("simulator"),
-      // Keep all: a missing notification counts as lost.
+      // The simulator keeps all notifications, because a missing one counts as lost.
       "FANFARE_SIMULATOR_NOTIFICATIONS_PER_DEVICE": "100000",
     ].merging(scenario.settings) { $1 }
     if let database = servers.postgres {
@@ -100,7 +101,7 @@ actor FaultDeployment {
     _ scenario: FaultScenario, on servers: FaultServers, _ body: (FaultDeployment) async throws -> Value
   ) async throws -> Value {
     let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-faults-\(UUID())")
-    // Throws if it exists, so that it belongs to this process alone.
+    // This throws if the directory exists, so the directory belongs only to this process.
     try FileManager.default.createDirectory(
       at: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
     defer {
@@ -115,7 +116,7 @@ actor FaultDeployment {
       try await deployment.startAll()
       result = .success(try await body(deployment))
     } catch {
-      // After cancellation the logs are not of interest.
+      // The logs matter only without a cancellation.
       if !Task.isCancelled { Console.error(await deployment.lastWords) }
       result = .failure(error)
     }
@@ -147,7 +148,7 @@ actor FaultDeployment {
     }
   }
 
-  /// How long the group takes to notice dead workers and to share out their partitions.
+  /// The time in which the group notices dead workers and reassigns their partitions.
   nonisolated var sessionPatience: Duration { kafka.profile.sessionTimeout + .seconds(8) }
 
   /// The registry of the deployment.
@@ -160,7 +161,7 @@ actor FaultDeployment {
     processes.sorted { $0.key < $1.key }.map { "--- \($0.key)\n\($0.value.lastWords)" }.joined(separator: "\n")
   }
 
-  /// Starts a role and replaces the process of that name.
+  /// Starts a role, in place of the former process of that name.
   @discardableResult
   func start(_ role: String, _ number: Int = 0) throws -> ChildProcess {
     var environment = environment
@@ -177,7 +178,7 @@ actor FaultDeployment {
   func startFrontEnd(_ number: Int) async throws {
     let address = try await start("api", number).address()
     guard let port = address.split(separator: ":").last.flatMap({ Int($0) }) else {
-      throw BenchError("api listens at \(address)")
+      throw BenchError("the front end announced no port: \(address)")
     }
     callers["api-\(number)"] = APIClient(base: "http://" + address)
     try await Ready.wait(for: try process("api", number), port: port)
@@ -240,7 +241,7 @@ actor FaultDeployment {
     return try JSONDecoder().decode([String: String].self, from: answer)
   }
 
-  /// Overwrites the old files, like an operator.
+  /// Overwrites the old key files, as an operator would.
   nonisolated func install(_ files: [String: String]) throws {
     for (name, text) in files {
       try Data(text.utf8).write(to: directory.appending(path: "simulator/\(name)"), options: .atomic)
@@ -274,12 +275,12 @@ actor FaultDeployment {
     return arrivals
   }
 
-  /// Orders a fault from the simulator: a JSON object, see its admin routes.
+  /// Injects a fault into the simulator. `fault` is a JSON object; see the simulator's admin routes.
   func order(_ fault: String) async throws {
     _ = try await simulated().request("POST", "/faults", user: "faults", body: fault)
   }
 
-  /// Withdraws all faults of the simulator.
+  /// Removes all faults from the simulator.
   func withdrawFaults() async throws { _ = try await simulated().request("DELETE", "/faults", user: "faults") }
 
   /// The number of pushes that arrived, and of those that arrived again.
@@ -321,8 +322,9 @@ actor FaultDeployment {
 }
 
 extension FaultDeployment {
-  /// Waits until the workers have committed everything on the sends topic so far, which a death then does not repeat.
-  /// Throws after two minutes.
+  /// Waits until the workers have committed all records that are on the sends topic now.
+  ///
+  /// A death after that does not repeat these records. Throws after two minutes.
   func waitForCommits() async throws {
     let topics = topics
     let reader = try LogReader(client: kafka, logger: logger)

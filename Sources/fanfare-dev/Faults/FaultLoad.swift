@@ -2,14 +2,14 @@ import FanfareCore
 import FoundationEssentials
 import Synchronization
 
-/// Posts sends while a deployment is injured, and remembers which were accepted.
+/// Posts sends while a deployment is injured, and records which were accepted.
 final class FaultLoad: Sendable {
   /// Sends in one request.
   private static let batch = 20
   /// The text before a send's number in its message.
   static let mark = "send number "
 
-  /// An accepted send: when it was posted, and when that was answered.
+  /// An accepted send, with the times of its post and of the answer.
   struct Post: Sendable {
     let id: SendID
     let at: UnixTime
@@ -28,7 +28,7 @@ final class FaultLoad: Sendable {
   private let timeToLive: Duration?
   private let state = Mutex(State())
 
-  /// A load with this time to live for every tenth send; nil for the default.
+  /// Creates a load. Every tenth send has the time to live, unless it is nil.
   init(_ deployment: FaultDeployment, timeToLive: Duration? = nil) {
     self.deployment = deployment
     self.timeToLive = timeToLive
@@ -82,8 +82,9 @@ final class FaultLoad: Sendable {
     return "1" + String(repeating: "0", count: 63 - digits.count) + digits
   }
 
-  /// Posts about 100 sends a second until `end`. A failed request is repeated at another front end as a new one: sends
-  /// count only once accepted.
+  /// Posts about 100 sends a second until `end`.
+  ///
+  /// It repeats a failed request at another front end as a new one: a send counts only if it was accepted.
   func run() async throws {
     while !state.withLock({ $0.isEnding }) {
       await post()
@@ -119,12 +120,12 @@ final class FaultLoad: Sendable {
         state.withLock { $0.posts[number] = post }
       }
     } catch {
-      // The front end is injured, or reports that Kafka is. Sends that it did not accept are no loss.
+      // The front end is injured, or it reports that Kafka is. A send that it did not accept is not lost.
       return
     }
   }
 
-  /// Every tenth send of a user, and of all.
+  /// The time to live of a send: the short one for every tenth of each user, and so for every tenth of all.
   private func timeToLive(of number: Int) -> Duration? {
     (number / FaultDeployment.users + number) % 10 == 0 ? timeToLive : nil
   }

@@ -3,15 +3,15 @@ struct FaultRow: Sendable {
   let fault: String
   /// Sends that a front end accepted.
   let accepted: Int
-  /// Sends settled, of all that are on the topic.
+  /// Settled sends, of all sends on the topic.
   let settled: Int
-  /// Sends that did not settle after all the time that anything may take.
+  /// Sends that did not settle within the longest wait.
   let inFlight: Int
-  /// Accepted sends that left no trace, or that the audit misses.
+  /// Accepted sends that are missing from the ledger, or that the audit reports as lost.
   let lost: Int
   /// Repeated pushes.
   let repeated: Int
-  /// Repeated pushes for each injury, sorted, where they can be told apart.
+  /// Repeated pushes for each injury, sorted; empty if they cannot be attributed.
   let repeatedEach: [Int]
   /// The limit on repeated pushes.
   let repeatLimit: RepeatLimit
@@ -41,14 +41,14 @@ struct FaultRow: Sendable {
     return "| \(name) | \(accepted) | \(settled) | \(lost) | \(repeats) | \(accountingErrors) | \(seconds) s |"
   }
 
-  /// Whether all promises were kept and everything settled.
+  /// Whether all sends settled, none was lost or miscounted, and the repeats are within the limit.
   var isGood: Bool { lost == 0 && inFlight == 0 && accountingErrors == 0 && isWithinRepeats }
 
   private var isWithinRepeats: Bool { repeatLimit.allows(repeated: repeated, each: repeatedEach) }
 }
 
 extension FaultRow: Encodable {
-  // Without the limit: the exit status tells whether it was kept.
+  // The JSON omits the limit: the exit status tells whether it was exceeded.
   private enum CodingKeys: CodingKey {
     case fault, accepted, settled, inFlight, lost, repeated, repeatedEach, accountingErrors, observed, secondsToRecover
   }
@@ -56,12 +56,13 @@ extension FaultRow: Encodable {
 
 /// The number of pushes that a fault may repeat.
 enum RepeatLimit: Sendable {
-  /// None: every answer came, and the worker could record it.
+  /// None: every answer arrived, and the worker could record it.
   case none
   /// At most this many for each injury, at most a quarter of it for half of the injuries, and none besides.
   case each(most: Int)
-  /// Any number: answers or records of them were lost during the fault. The row itself checks what is promised even
-  /// then.
+  /// Any number: answers or their records were lost during the fault.
+  ///
+  /// The row itself checks the guarantees that hold even then.
   case some
 
   /// Whether the total, and the number for each injury if known, are within the limit.

@@ -14,7 +14,7 @@ enum FaultRun {
     let deadLettered: Int
   }
 
-  /// Runs one scenario. Throws when the deployment cannot start, not for its failures.
+  /// Runs one scenario. Throws when the deployment cannot start; its later failures are in the row.
   static func run(_ scenario: FaultScenario, isQuick: Bool, on servers: FaultServers) async throws -> FaultRow {
     try await FaultDeployment.with(scenario, on: servers) { deployment in
       let load = FaultLoad(deployment, timeToLive: scenario.timeToLive)
@@ -58,8 +58,9 @@ enum FaultRun {
     }
   }
 
-  /// The difference between the devices in a settled send's report and the user's devices. Sends that reached no device
-  /// count elsewhere.
+  /// The difference between the number of devices in a settled send's report and that of the user's devices.
+  ///
+  /// Sends that reached no device are counted elsewhere.
   static func devicesAmiss(in report: SendReport, ofSend number: Int) -> Int {
     guard report.state == .settled else { return 0 }
     return abs(report.counts.values.flatMap(\.values).reduce(0, +) - FaultLoad.devices(ofSend: number))
@@ -76,8 +77,9 @@ enum FaultRun {
     }
   }
 
-  /// Waits until every send is settled and nothing is in flight, for longer than the longest retry delay and a
-  /// rebalance. The audit finds what is missing then.
+  /// Waits until every send is settled and nothing is in flight.
+  ///
+  /// The time limit is longer than the longest retry delay and a rebalance. The audit then finds missing sends.
   private static func waitForQuiet(of accepted: Set<SendID>, _ deployment: FaultDeployment) async throws {
     let deadline = ContinuousClock.now + .seconds(400)
     var open = accepted

@@ -2,12 +2,12 @@ import FanfareCore
 import Foundation
 
 extension FaultScenario {
-  /// Faults of what a deployment depends on beside Kafka: handshakes, registry, clocks and keys.
+  /// Faults of a deployment's other dependencies: handshakes, registry, clocks and keys.
   static let trouble = [
     FaultScenario("TLS handshakes refused") { deployment, _ in
       for service in ["apns", "fcm"] {
         try await deployment.order(#"{"service":"\#(service)","action":"refuse-handshake"}"#)
-        // Every open connection gets a GOAWAY with its next push, so that a new one is needed.
+        // The services answer the next push on each open connection with GOAWAY, so that workers need a new one.
         try await deployment.order(#"{"service":"\#(service)","action":"goaway"}"#)
       }
       try await Task.sleep(for: .seconds(15))
@@ -18,7 +18,9 @@ extension FaultScenario {
       let lock = try RegistryLock(registry: deployment.registry)
       try await lock.lock()
       try await Task.sleep(for: .seconds(12))
-      guard await deployment.hasUnreadyFrontEnd() else { throw BenchError("nobody minds that the registry is locked") }
+      guard await deployment.hasUnreadyFrontEnd() else {
+        throw BenchError("all front ends are ready although the registry is locked")
+      }
       try await Task.sleep(for: .seconds(3))
       lock.unlock()
       return []
@@ -33,7 +35,7 @@ extension FaultScenario {
       }
       return []
     },
-    FaultScenario("steps of the clocks, while pushes are put off", needs: [.steppedClocks]) { deployment, _ in
+    FaultScenario("steps of the clocks, while pushes are deferred", needs: [.steppedClocks]) { deployment, _ in
       try await deployment.order(#"{"service":"fcm","action":"answer","status":503,"retryAfter":3,"share":0.3}"#)
       let steps: [(role: String, number: Int, by: Duration)] = [
         ("worker", 0, .seconds(3600)), ("worker", 1, .seconds(-3600)), ("worker", 2, .seconds(30)),

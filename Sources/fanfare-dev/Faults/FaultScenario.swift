@@ -21,22 +21,23 @@ struct FaultScenario: Sendable {
   let deadLetters: Int
   /// The number of pushes that it may repeat.
   let repeats: RepeatLimit
-  /// Whether it may suppress every answer to a push until that is given up as unconfirmed.
+  /// Whether the fault may suppress all answers to a push, which then ends as unconfirmed.
   let mayStayUnconfirmed: Bool
   /// Further settings of the processes, as environment variables.
   let settings: [String: String]
   /// The requirements on the deployment.
   let needs: Set<Need>
-  /// Whether it is short enough for CI.
+  /// Whether the scenario is short enough for CI.
   let isQuick: Bool
-  /// The topics that have enough room for it.
+  /// The topics, with enough room for the scenario.
   let topics: FaultTopics
   /// The time to live of every tenth send; nil for the default.
   let timeToLive: Duration?
   /// Inspects the arrivals after everything has settled.
   let inspect: (@Sendable (FaultDeployment, FaultLoad) async throws -> FaultFindings)?
-  /// Injures and heals the deployment. It notes the end of the injury unless that is its last step. Returns the
-  /// repeated pushes of each injury where they can be told apart.
+  /// Injures and heals the deployment, and returns the repeated pushes of each injury if they can be attributed.
+  ///
+  /// It notes the end of the injury unless that is its last step.
   let injure: @Sendable (FaultDeployment, _ isQuick: Bool) async throws -> [Int]
 
   init(
@@ -62,14 +63,14 @@ struct FaultScenario: Sendable {
 }
 
 extension FaultScenario {
-  /// All rows of the table: with the size of the broadcast, and the length of the outage of APNs.
+  /// All rows of the table, for the size of the broadcast and the length of the outage of APNs.
   static func all(devices: Int, outage: Duration) -> [FaultScenario] {
     processes + kafka + services + trouble + [
       Isolation(outage: outage).scenario, KilledBroadcast(devices: devices).scenario,
       FaultScenario("poison records", isQuick: true, deadLetters: Poison.values.count) { deployment, _ in
         try await Poison.post(to: deployment)
         await deployment.noteHealed()
-        // Among good records that follow.
+        // Good records follow the poisoned ones.
         try await Task.sleep(for: .seconds(5))
         return []
       },
@@ -106,7 +107,7 @@ extension FaultScenario {
       try deployment.ledgerDisk.free()
       return []
     },
-    // Other workers repeat what it had in flight.
+    // Other workers repeat the pushes that it had in flight.
     FaultScenario("a worker frozen past its session", repeats: .some) { deployment, _ in
       try await Task.sleep(for: .seconds(2))
       try await deployment.freeze("worker", 0)
@@ -172,7 +173,7 @@ extension FaultScenario {
       "429 storm", #"{"service":"apns","action":"answer","status":429,"reason":"TooManyRequests","retryAfter":3}"#,
       seconds: 8),
     service("GOAWAY storm", #"{"service":"apns","action":"goaway","share":0.02}"#, seconds: 10),
-    // Each dropped push takes the answers of all others on its connection along, repeatedly for some.
+    // A dropped connection loses the answers of all its pushes in flight; some pushes lose theirs repeatedly.
     service(
       "connections dropped by the service", #"{"service":"apns","action":"drop","share":0.02}"#, seconds: 10,
       repeats: .some,
@@ -209,16 +210,20 @@ struct FaultFindings: Sendable {
   var observed: String?
 }
 
-/// The topics of a deployment. The embedded cluster keeps 5 MiB of each partition in memory. So the retry topics, which
-/// keep everything deferred in an outage, and the status topic, which the audit reads from its beginning, have as many
-/// partitions as the sends topic.
+/// The topics of a deployment.
+///
+/// The embedded cluster keeps 5 MiB of each partition in memory. So the retry topics, which keep all records deferred in
+/// an outage, and the status topic, which the audit reads from its beginning, have as many partitions as the sends
+/// topic.
 struct FaultTopics: Sendable {
-  /// For the records of a minute or two. Short delays, to save time, and few of them: every pump is a further group to
-  /// form when workers are killed.
+  /// The topics for the records of a minute or two.
+  ///
+  /// The delays are short to save time, and few because the group of each pump must form again when workers are killed.
   static let few = FaultTopics(retryDelays: [2, 15], partitions: 16)
-  /// For an outage of many minutes, with longer delays and room for ten minutes of deferred records (24 partitions were
-  /// too few: the users are too few to spread evenly). With more partitions batches are smaller, and the embedded
-  /// cluster, which scans a partition's log for each, is slower.
+  /// The topics for an outage of many minutes: longer delays, and room for ten minutes of deferred records.
+  ///
+  /// 24 partitions were too few, because the few users do not spread evenly. With more partitions batches are smaller,
+  /// and the embedded cluster, which scans a partition's log for each batch, is slower.
   static let many = FaultTopics(retryDelays: [2, 15, 60, 300], partitions: 32)
 
   /// The delays of the retry topics, in seconds.

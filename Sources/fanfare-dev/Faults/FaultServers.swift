@@ -8,7 +8,7 @@ struct FaultServers: Sendable {
   /// The database: libpq's connection string.
   var postgres: String?
 
-  /// Why these servers cannot have the row; nil where they can.
+  /// The reason why the row is impossible on these servers; nil if it is possible.
   func refusal(of scenario: FaultScenario) -> String? {
     if kafka != nil, scenario.needs.contains(.brokerFaults) {
       return "only the embedded cluster's brokers can be told to fail"

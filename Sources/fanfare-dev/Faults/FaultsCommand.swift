@@ -34,13 +34,13 @@ struct FaultsCommand: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "A cluster to use instead of embedded ones; each row creates topics of its own there, and deletes them.",
+      "A cluster to use instead of embedded ones; each row creates its own topics there and deletes them.",
       valueName: "host:port"))
   var kafka: String?
 
   @Option(
     help: ArgumentHelp(
-      "A PostgreSQL to use instead of SQLite files; each row creates a schema of its own there, and drops it.",
+      "A PostgreSQL server to use instead of SQLite files; each row creates its own schema there and drops it.",
       valueName: "connection string"))
   var postgres: String?
 
@@ -91,7 +91,7 @@ struct FaultsCommand: AsyncParsableCommand {
         break
       }
     }
-    // Also after a failure: the other rows' results are valid.
+    // Printed even after a failure: the results of the other rows are valid.
     if json { Console.print(String(decoding: try JSONEncoder().encode(["rows": results]), as: UTF8.self)) }
     if let failure { throw failure }
     guard !results.isEmpty else { throw BenchError("no row was run") }

@@ -1,17 +1,22 @@
 import FanfareCore
 
-/// One platform does not answer, and the others must not be affected; measured at the devices.
+/// One platform does not answer, and the others must not be affected.
+///
+/// The devices' arrivals are measured.
 struct Isolation {
   /// The time to live of every tenth send, much less than the outage.
   private static let timeToLive = Duration.seconds(20)
   /// The tolerance between two readings of clocks on a busy machine.
   private static let tolerance = Duration.seconds(3)
-  /// The growth of the working platforms' p99 allowed in a long outage. In a short one it depends on the machine's
-  /// load.
+  /// The growth of the working platforms' p99 allowed in a long outage.
+  ///
+  /// In a short one it depends on the machine's load.
   private static let longOutage = (length: Duration.seconds(600), mostGrowth: 1.5)
 
-  /// The length of the outage. After a minute the circuit breaker is open, and everything goes through the retry
-  /// topics; a real outage may take ten minutes.
+  /// The length of the outage.
+  ///
+  /// After a minute the circuit breaker is open, and all pushes of the platform go through the retry topics. A real
+  /// outage may take ten minutes.
   let outage: Duration
 
   var scenario: FaultScenario {
@@ -61,7 +66,7 @@ struct Isolation {
       case (let arrival?, let timeToLive?):
         if arrival.at > post.answeredAt + timeToLive + Self.tolerance { findings.errors += 1 }
       case (nil, nil): findings.lost += 1
-      // A send whose whole life was outside the outage must not expire.
+      // A send may expire only if its time to live overlaps the outage.
       case (nil, _?): if post.at + Self.tolerance < dead || post.at > healed { findings.errors += 1 }
       case (_?, nil): break
       }
@@ -71,7 +76,7 @@ struct Isolation {
         arrival.at >= healed && posts[arrival.number].map { $0.at >= dead && $0.at < healed } == true
       }, canWait: { posts[$0]?.timeToLive == nil })
     findings.errors += inversions.pairs
-    words.append("\(inversions.pairs) of \(inversions.all) waiting pushes after a younger one of their device")
+    words.append("\(inversions.pairs) of \(inversions.all) waiting pushes arrived after a younger one of their device")
     findings.observed = words.joined(separator: "; ")
     return findings
   }
@@ -88,8 +93,9 @@ struct Isolation {
     return first
   }
 
-  /// The number of arrivals after a younger one of the same device that could wait, and of all arrivals. A send that is
-  /// about to expire goes first.
+  /// Counts all arrivals, and those after a younger arrival on the same device.
+  ///
+  /// Only sends that can wait count, because a send that is about to expire goes first.
   private static func inversions(of arrivals: [PushArrival], canWait: (Int) -> Bool) -> (pairs: Int, all: Int) {
     var pairs = 0
     for (_, ofDevice) in Dictionary(grouping: arrivals, by: \.device) {

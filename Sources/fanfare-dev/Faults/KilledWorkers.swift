@@ -30,7 +30,9 @@ struct KilledBroadcast {
     }
   }
 
-  /// None of them is a user of the load, whose devices are counted.
+  /// The broadcast's audience.
+  ///
+  /// It has no users of the load, because the load's devices are counted separately.
   private var population: Population {
     let iPhones = Population.iPhones(devices, tags: [("crowd", 0..<devices)]).devices
     return Population(
@@ -56,7 +58,8 @@ struct KilledBroadcast {
     let repeated = try await deployment.arrivals().repeated - repeatsOfLoad(deployment)
     if repeated > bound { findings.errors += 1 }
     findings.observed =
-      "broadcast: \(delivered) of \(devices) delivered, \(repeated) repeated; \(FaultDeployment.pageDevices) a worker and kill, so at most \(bound)"
+      "broadcast: \(delivered) of \(devices) delivered, \(repeated) repeated; "
+      + "at most \(FaultDeployment.pageDevices) for each worker and kill, \(bound) in total"
     return findings
   }
 
@@ -71,8 +74,10 @@ struct KilledBroadcast {
 
 /// Kills one worker after the other under load, and replaces it.
 enum KilledWorker {
-  /// The most pushes in flight of a worker, and so the most that its death may repeat. The limit on records leaves room
-  /// for what settles between two commits. A worker makes about 1,000 pushes between two kills.
+  /// The most pushes in flight of a worker, and so the most that its death may repeat.
+  ///
+  /// The limit on records leaves room for records that settle between two commits. A worker makes about 1,000 pushes
+  /// between two kills.
   private static let maximumPushes = 200
   /// Nearly all sends have two devices here, and none more than three.
   private static let maximumRecords = 60
@@ -91,8 +96,8 @@ enum KilledWorker {
       try await deployment.kill("worker", worker)
       try await deployment.start("worker", worker)
       await deployment.noteHealed()
-      // The embedded cluster takes more than ten seconds to notice the dead worker and to share out its partitions, and
-      // accepts no commits meanwhile: an earlier kill would repeat everything since.
+      // The embedded cluster takes more than ten seconds to notice the dead worker and to reassign its partitions, and
+      // accepts no commits meanwhile. An earlier kill would repeat all pushes since the last commit.
       try await deployment.ready("worker", worker)
       try await deployment.waitForCommits()
       let now = try await deployment.arrivals().repeated

@@ -2,7 +2,7 @@ import FanfareCore
 import Foundation
 import Ledger
 
-/// The outcomes of a row's pushes, by the ledger and at the devices.
+/// The outcomes of a row's pushes according to the ledger and to the devices.
 struct PushAccount: Sendable {
   /// The numbers of devices by outcome.
   var devices: [DeviceResult.Outcome: Int] = [:]
@@ -17,7 +17,7 @@ struct PushAccount: Sendable {
   /// Whether the fault may suppress every answer to a push until it is given up as unconfirmed.
   var mayStayUnconfirmed = false
 
-  /// The number of outcomes without an excuse, plus the difference between deliveries and arrivals.
+  /// The number of outcomes that the fault does not explain, plus the difference between deliveries and arrivals.
   ///
   /// Every message is valid, every user keeps their devices, nothing is cancelled, and no fault lasts as long as a push
   /// is retried.
@@ -25,8 +25,8 @@ struct PushAccount: Sendable {
     var errors = sendsWithoutPushes + count(.rejected) + count(.deviceGone) + count(.failed)
     if !mayExpire { errors += expiredSends + count(.expired) }
     if !mayStayUnconfirmed { errors += count(.unconfirmed) }
-    // An unconfirmed push may have arrived; an expired one cannot have, because the services here do not take what they
-    // leave unanswered for long.
+    // An unconfirmed push may have arrived. An expired one cannot have, because these services do not deliver a push
+    // that they leave unanswered for long.
     let (delivered, unconfirmed) = (count(.delivered), count(.unconfirmed))
     return errors + max(0, delivered - arrived) + max(0, arrived - delivered - unconfirmed)
   }

@@ -14,9 +14,9 @@ struct SmallDisk: Sendable {
     try await run("/bin/mount", ["-t", "tmpfs", "-o", "size=8m,mode=0700", "tmpfs", directory.path])
   }
 
-  /// Unmounts it with its contents, also in a task that is cancelled.
+  /// Unmounts the file system, which deletes its contents, even in a cancelled task.
   func unmount() async throws {
-    // In an uncancelled task: a mount would outlive this process.
+    // In a task of its own, which is not cancelled: otherwise the mount would outlive this process.
     try await Task {
       // Lazily, because this process may still have the file open.
       try await run("/bin/umount", ["-l", directory.path])
@@ -28,7 +28,7 @@ struct SmallDisk: Sendable {
     try Data().write(to: ballast)
     let file = try FileHandle(forWritingTo: ballast)
     for size in [64 * 1024, 1024] {
-      // Until it throws for lack of space.
+      // The write throws when the file system is full.
       while (try? file.write(contentsOf: Data(count: size))) != nil {}
     }
     try file.close()

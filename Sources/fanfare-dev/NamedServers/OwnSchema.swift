@@ -13,7 +13,7 @@ struct OwnSchema: Sendable {
     (self.name, self.database, self.logger) = (name, database, logger)
   }
 
-  /// The connection string of a process that sees this schema alone, in either of libpq's forms.
+  /// The connection string of a process that sees only this schema, in either of libpq's forms.
   var connection: String {
     guard database.contains("://") else { return "\(database) options='-c search_path=\(name)'" }
     return database + (database.contains("?") ? "&" : "?") + "options=-c%20search_path%3D\(name)"
@@ -28,7 +28,7 @@ struct OwnSchema: Sendable {
 
   func create() async throws { try await execute("CREATE SCHEMA \(name)") }
 
-  /// Drops the schema with everything in it, also in a task that is cancelled: it would outlive this process.
+  /// Drops the schema with its contents, even in a cancelled task, because it would outlive this process.
   func drop() async throws {
     try await Task { try await execute("DROP SCHEMA IF EXISTS \(name) CASCADE") }.value
   }

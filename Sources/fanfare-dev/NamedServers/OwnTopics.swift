@@ -4,7 +4,9 @@ import Logging
 import RDKafka
 import Roles
 
-/// The topics of one run on a cluster that the user named. They have a prefix of their own and are deleted afterwards.
+/// The topics of one run on a cluster that the user named.
+///
+/// They have a prefix of their own and are deleted afterwards.
 struct OwnTopics: Sendable {
   let topics: Topics
   let client: KafkaClientConfiguration
@@ -14,8 +16,9 @@ struct OwnTopics: Sendable {
   /// Whether the cluster is the embedded one of another process.
   var isEmbedded: Bool { client.profile == .embedded }
 
-  /// Creates the topics. An embedded cluster creates a topic only when a client asks for it, with four partitions.
-  /// Throws unless all of them exist afterwards.
+  /// Creates the topics. Throws unless all of them exist afterwards.
+  ///
+  /// An embedded cluster creates a topic only when a client asks for it, with four partitions.
   init(_ topics: Topics, partitions: (String) -> Int32, at servers: String, logger: Logger) async throws {
     self.topics = topics
     self.logger = logger
@@ -34,7 +37,7 @@ struct OwnTopics: Sendable {
     self.client = client
   }
 
-  /// Deletes the topics, also in a task that is cancelled. An embedded cluster keeps them until it ends.
+  /// Deletes the topics, even in a cancelled task. An embedded cluster keeps them until it ends.
   func delete() async {
     guard !isEmbedded else { return }
     do { try await administrator.deleteTopics(topics.all) } catch {

@@ -21,8 +21,9 @@ struct APIClient: Sendable {
     return HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
   }()
 
-  /// Sends a request as the user, whose password equals the name, and returns the body. Throws unless the status is
-  /// 2xx.
+  /// Sends a request as the user and returns the body. Throws unless the status is 2xx.
+  ///
+  /// The user's password is the name.
   func request(_ method: String, _ path: String, user: String, body: String? = nil, type: String = "application/json")
     async throws -> Data
   {

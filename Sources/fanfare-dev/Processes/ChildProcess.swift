@@ -3,8 +3,8 @@ import Synchronization
 
 /// A child process: a role of the product, or another program.
 ///
-/// It ends with `terminate()` or `destroy()`, and with this process however that ends, if util-linux's `setpriv` is
-/// installed.
+/// `terminate()` or `destroy()` ends it. If util-linux's `setpriv` is installed, the kernel kills it when this process
+/// ends.
 final class ChildProcess: Sendable {
   /// The name in errors.
   let name: String
@@ -15,7 +15,7 @@ final class ChildProcess: Sendable {
   /// Its exit status, delivered once.
   private let ended: AsyncStream<Int32>
   private let process: Mutex<Process>
-  /// Left once the process has ended and been waited for.
+  /// The group that is left once the process has ended and this process has waited for it.
   private let gone = DispatchGroup()
   private let errors: URL
   private let file: URL?
@@ -36,8 +36,9 @@ final class ChildProcess: Sendable {
   /// The product, which is built into the same directory.
   static let product = workshop.deletingLastPathComponent().appending(path: "fanfare")
 
-  /// Starts a role of the product: with this program, which alone has the settings of an embedded cluster and a clock
-  /// that can be stepped, or with the product itself.
+  /// Starts a role of the product, either in this program (`inWorkshop`) or in the product itself.
+  ///
+  /// Only this program has the settings of an embedded cluster and of a clock that can be stepped.
   static func role(
     _ arguments: [String], environment: [String: String] = [:], inWorkshop: Bool, directory: URL
   ) throws -> ChildProcess {
@@ -53,8 +54,9 @@ final class ChildProcess: Sendable {
       .first { FileManager.default.isExecutableFile(atPath: $0.path) }
   }
 
-  /// Starts the program in the directory, which also receives its standard error. Throws when it cannot be started.
+  /// Starts the program in the directory, which also receives its standard error.
   ///
+  /// Throws when the program cannot be started.
   /// With `keepsOutput`, standard output goes to a file, for `output()`, instead of being read line by line.
   init(
     _ arguments: [String], name: String, environment: [String: String] = [:], program: URL = workshop, directory: URL,
@@ -74,7 +76,7 @@ final class ChildProcess: Sendable {
     process.executableURL = setpriv ?? program
     process.arguments = (setpriv == nil ? [] : ["--pdeathsig", "KILL", "--", program.path]) + arguments
     process.currentDirectoryURL = directory
-    // The variables that configure this process, or its user's own deployment, are not for the child.
+    // The child does not inherit the variables that configure this process or the user's own deployment.
     let own = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("FANFARE_") }
     process.environment = own.merging(environment.filter { program != Self.product || !Self.isOfWorkshop($0.key) }) {
       $1
@@ -132,7 +134,7 @@ final class ChildProcess: Sendable {
     let line = try await withTimeLimit(limit, "a line of \(self.name)\n\(self.lastWords)") { [lines] in
       await lines.first { _ in true }
     }
-    guard let line else { throw Failure("\(name) said nothing more", log: lastWords) }
+    guard let line else { throw Failure("\(name) printed no further line", log: lastWords) }
     return line
   }
 
@@ -151,7 +153,7 @@ final class ChildProcess: Sendable {
   func exitStatus(within limit: Duration = .seconds(60)) async throws -> Int32 {
     let status = try await withTimeLimit(limit, "the end of \(self.name)") { [ended] in await ended.first { _ in true }
     }
-    guard let status else { throw Failure("\(name) has ended before", log: lastWords) }
+    guard let status else { throw Failure("the exit status of \(name) was read before", log: lastWords) }
     return status
   }
 
@@ -173,8 +175,9 @@ final class ChildProcess: Sendable {
     }
   }
 
-  /// Kills the process and waits for it, five seconds at most. Its CPU time then counts for this process's ended
-  /// children, before the next measurement begins.
+  /// Kills the process and waits for it, at most five seconds.
+  ///
+  /// After the wait its CPU time counts for this process's ended children, before the next measurement begins.
   func destroy() {
     process.withLock { process in
       // Not SIGTERM: a child inherits the signal mask of the thread that starts it, and Swift's concurrency threads
@@ -238,9 +241,9 @@ struct LineSplitter {
   }
 }
 
-/// Waits until a role says that it can do its job.
+/// Waits until a role is ready.
 enum Ready {
-  /// Asks `/readyz` of the role's operations listener, which it announces, or of the port.
+  /// Requests `/readyz` until it answers 2xx, at the operations listener that the role announces or at the port.
   static func wait(for process: ChildProcess, port: Int? = nil) async throws {
     let address = if let port { "127.0.0.1:\(port)" } else { try await process.address(of: "operations") }
     let client = APIClient(base: "http://" + address)

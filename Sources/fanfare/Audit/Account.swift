@@ -163,7 +163,9 @@ struct Account {
     (send.partition, send.offset) = (place.partition, place.offset)
   }
 
-  /// Counts like the ledger: the first complete set of parts settles a send, and all other parts are repetitions.
+  /// Counts a settled part like the ledger.
+  ///
+  /// The first complete set of parts settles a send; all other parts are repetitions.
   private mutating func end(_ part: Int, of attempt: Attempt, of key: SendKey, at place: AuditPlace) {
     var isSettled = false
     change(key) { send in

@@ -15,8 +15,9 @@ import Worker
 ///    neither is lost.
 /// 2. *The end of the status topic.* Status records below it count as settled. They include those of all records below
 ///    the positions.
-/// 3. *The ends of the other topics.* Below them are all retry records and copies of step 1, and the record of each send
-///    that has a status below the end of step 2. A send accepted after step 1 lies above the positions and is in flight.
+/// 3. *The ends of the other topics.* Below them are all retry records and copies of step 1, and the record of each
+///    send with a status below the end of step 2. A send accepted after step 1 lies above the positions: it is in
+///    flight.
 struct Audit {
   let settings: Settings
   let logger: Logger

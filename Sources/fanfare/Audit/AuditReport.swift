@@ -27,7 +27,9 @@ struct AuditReport: Encodable, Equatable {
   var unreadable = 0
   /// Records that the cluster deleted before they were read.
   var deletedUnread = 0
-  /// Sends with a status whose own record the cluster may have deleted for its age. No problem; in no other number.
+  /// Sends with a status whose own record the cluster may have deleted for its age.
+  ///
+  /// They are no problem, and no other number includes them.
   var recordDeleted = 0
   /// Accepted sends whose status record the cluster may have deleted for its age.
   ///

@@ -14,8 +14,8 @@ extension RegistrationsCommand {
         A line is the answer of GET /api/registrations/{id}: id, user, platform, handle, installation (if any), tags, \
         registeredAt, createdAt, lastSeen. `fanfare registrations import` restores the same registrations from it. Ids \
         that were issued and never completed are left out. The registry is read page by page while it is in use: a \
-        registration that changes meanwhile is exported before or after the change. Anyone with the app's credentials can \
-        push to a handle: protect the output like the database.
+        registration that changes meanwhile is exported before or after the change. Anyone with the app's credentials \
+        can push to a handle: protect the output like the database.
         """)
 
     @OptionGroup var common: CommonOptions

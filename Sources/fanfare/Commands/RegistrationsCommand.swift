@@ -16,9 +16,10 @@ struct RegistrationsCommand: AsyncParsableCommand {
       commandName: "tombstones",
       abstract: "Lists the registrations that are gone, oldest first: when, and why.",
       discussion: """
-        One line each: time, id, cause, detail. The cause is dead (the push service no longer knows the device; the detail is its reason), removed \
-        (by its user), merged (another registration has its handle; the detail is that one's id) or expired (its app was not heard of for \
-        registry.expireAfterDays). They are kept for 30 days. Needs registry.path or registry.postgres.url. With --json one object a line: registration, at, cause, detail.
+        One line each: time, id, cause, detail. The cause is dead (the push service no longer knows the device; the \
+        detail is its reason), removed (by its user), merged (another registration has its handle; the detail is that \
+        one's id) or expired (its app made no contact for registry.expireAfterDays). They are kept for 30 days. Needs \
+        registry.path or registry.postgres.url. With --json one object a line: registration, at, cause, detail.
         """)
 
     /// Tombstones per query.

@@ -58,7 +58,7 @@ struct ReplayCommand: AsyncParsableCommand {
       }
     } else if user != nil, hubs.count > 1 {
       throw ValidationError(
-        "--user needs --hub, because there are several hubs: one of \(hubs.map(\.rawValue).sorted().joined(separator: ", "))"
+        "--user needs --hub, one of \(hubs.map(\.rawValue).sorted().joined(separator: ", "))"
       )
     }
     let selection = ReplaySelection(

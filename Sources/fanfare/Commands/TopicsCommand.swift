@@ -13,8 +13,8 @@ struct TopicsCommand: AsyncParsableCommand {
       commandName: "create",
       abstract: "Creates the topics that are missing.",
       discussion: """
-        Needs kafka.bootstrapServers, and a cluster with kafka.replicationFactor brokers. Topics that exist with enough partitions are left \
-        as they are; one line per topic gives the result. Status 0 only if all topics exist.
+        Needs kafka.bootstrapServers, and a cluster with kafka.replicationFactor brokers. Topics that exist with enough \
+        partitions stay as they are; one line per topic gives the result. Status 0 only if all topics exist.
         """)
 
     @OptionGroup var common: CommonOptions

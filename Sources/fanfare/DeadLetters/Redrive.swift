@@ -81,7 +81,7 @@ struct Redrive {
     return outcome
   }
 
-  /// The places of the letters redriven before. Only those are found whose redriven records are still in the log.
+  /// The places of the letters redriven before, if the log still has their redriven records.
   private func redrivenBefore() async throws -> Set<String> {
     let reader = try LogReader(client: try kafka.client("dead-letters"), logger: logger)
     let spans = try await reader.spans(of: [kafka.topics.sends, kafka.topics.segments])

@@ -9,14 +9,14 @@ struct LogWriter {
   private static let batchRecords = 64
 
   private let producer: Producer
-  /// The most bytes of a batch of more than one record: half of the producer's queue, which also counts headers.
+  /// The most bytes of a batch of more than one record.
   ///
-  /// The largest record has 8 MiB.
+  /// Half of the producer's queue, which also counts headers. The largest record has 8 MiB.
   private let batchBytes: Int
   private var waiting: [ProducerRecord] = []
   private var waitingBytes = 0
 
-  /// Runs the body with a writer and returns when Kafka has acknowledged all added records. Throws if it has not.
+  /// Runs the body with a writer, and returns when Kafka has acknowledged all added records.
   static func with<Value>(
     _ kafka: KafkaSettings, command: String, logger: Logger, _ body: (inout LogWriter) async throws -> Value
   ) async throws -> Value {
@@ -43,7 +43,9 @@ struct LogWriter {
     self.batchBytes = batchBytes
   }
 
-  /// Adds a record. If it does not fit into the current batch, first waits until Kafka has acknowledged that batch.
+  /// Adds a record to the batch.
+  ///
+  /// If the record does not fit, first waits until Kafka has acknowledged the batch.
   mutating func add(_ record: ProducerRecord) async throws {
     let bytes = record.value.count + (record.key?.count ?? 0)
     if waiting.count == Self.batchRecords || waitingBytes + bytes > batchBytes { try await flush() }

@@ -10,9 +10,9 @@ struct TopicScan {
   /// The interval between progress reports.
   private static let patience = Duration.seconds(3)
 
-  /// Passes every record of the spans to `take`, in order within a partition. `take` returns whether to continue.
+  /// Passes every record of the spans to `take`, in order within a partition.
   ///
-  /// Records beyond the ends are not read.
+  /// `take` returns whether to continue. Records beyond the ends are not read.
   func read(_ spans: [LogSpan], _ take: ([ConsumedRecord]) async throws -> Bool) async throws {
     let scan = try reader.scan(spans)
     let total = spans.reduce(0) { $0 + $1.count }

@@ -8,7 +8,7 @@ struct ImportSource {
   let handle: FileHandle
   /// The size in bytes; nil for a pipe.
   let size: Int64?
-  /// The identity of the file's contents, by which an interrupted import continues; nil if it cannot continue.
+  /// The identity of the file's contents, for continuing an import; nil if an import cannot continue.
   let identity: ImportID?
 
   /// The size in bytes of the two samples, from the beginning and the end.

@@ -12,7 +12,7 @@ struct ReplaySelection {
   let user: String?
   /// Only sends of this hub; nil for all.
   let hub: HubName?
-  /// Whether to include only platforms with a failed device in the last status, and sends without a status.
+  /// Whether to select only platforms with a failed device in the last status, and sends without one.
   let failedOnly: Bool
 
   /// The status records of one attempt at a send.
@@ -89,7 +89,7 @@ struct ReplaySelection {
     }
   }
 
-  /// The send to produce, or nil to skip it. Returns each send only once, even if the log has it several times.
+  /// The send to produce, or nil to skip it. Returns a send only once, even if it is in the log often.
   mutating func replay(_ send: SendRequest, by id: ReplayID) -> SendRequest? {
     guard send.replay == nil, hub == nil || send.hub == hub, accepted.contains(send.acceptedAt) else { return nil }
     // Compared as bytes, as everywhere: names that are equal only in Unicode's sense belong to different users.

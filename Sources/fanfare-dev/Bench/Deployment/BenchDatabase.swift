@@ -4,15 +4,15 @@ import PostgreSQL
 import PrivatePostgreSQL
 import Registry
 
-/// A server for a measurement, and registries in it: one of its own, or one that was named.
+/// A PostgreSQL server with registries for a measurement: a private server, or the one that the user named.
 final class BenchDatabase: Sendable {
-  /// A registry full of a crowd.
+  /// A registry that contains a crowd.
   struct Filled {
     let crowd: Crowd
     let registry: PostgreSQLRegistry
-    /// What a process's settings say of it.
+    /// The registry in a process's settings.
     let settings: String
-    /// How long it took to fill it, keys included.
+    /// The time to fill it and to build its keys.
     let loading: Duration
   }
 
@@ -21,8 +21,9 @@ final class BenchDatabase: Sendable {
   private let connection: String
   private let prefix: String
 
-  /// Starts a server unless one was named; nil where there is none to be had. `settings` go over what suits a registry
-  /// that is filled and then asked.
+  /// Starts a server unless the user named one; nil if PostgreSQL is not installed.
+  ///
+  /// The default settings suit a registry that is filled first and queried afterwards; `settings` override them.
   init?(_ rig: BenchRig, settings: [String: String] = [:]) throws {
     self.rig = rig
     prefix = "bench_\(ProcessInfo.processInfo.processIdentifier)_\(UInt32.random(in: 0...UInt32.max))"
@@ -30,16 +31,16 @@ final class BenchDatabase: Sendable {
       (server, connection) = (nil, postgres)
     } else {
       guard PrivateServer.programs != nil else { return nil }
-      // What a machine with as many registrations would be given, in a third of its memory; and no log of what can be
-      // loaded again.
+      // A third of this machine's memory, as an operator would give to a server with this many registrations. The log
+      // is minimal, because the data can be loaded again.
       let megabytes = max(128, Int(ProcessInfo.processInfo.physicalMemory / 3_000_000))
       let common = [
         "shared_buffers": "\(rig.options.isQuick ? 128 : megabytes)MB", "maintenance_work_mem": "1GB",
         "wal_level": "minimal",
         "max_wal_senders": "0", "max_wal_size": "16GB", "checkpoint_timeout": "1h", "autovacuum": "off",
-        // It waits for the disk, as a server that matters does.
+        // The server waits for the disk, as one in production does.
         "fsync": "on", "synchronous_commit": "on", "full_page_writes": "on",
-        // What is written anyway is not written twice.
+        // Log files need no zeros, because they are overwritten anyway.
         "wal_init_zero": "off",
       ]
       let server = try PrivateServer(settings: common.merging(settings) { $1 })
@@ -47,7 +48,7 @@ final class BenchDatabase: Sendable {
     }
   }
 
-  /// Runs `body` with a registry for each crowd, and leaves nothing behind at a server that was named.
+  /// Runs `body` with a registry for each crowd, and drops the registries afterwards.
   func withRegistries<Value>(of crowds: [Crowd], _ body: ([Filled]) async throws -> Value) async throws -> Value {
     var filled: [Filled] = []
     let result: Result<Value, any Error>
@@ -60,7 +61,7 @@ final class BenchDatabase: Sendable {
     return try result.get()
   }
 
-  /// Runs `body` with the connection string of an empty schema, and leaves nothing behind at a server that was named.
+  /// Runs `body` with the connection string of an empty schema, and drops the schema afterwards.
   func withEmptySchema<Value>(_ body: (_ connection: String) async throws -> Value) async throws -> Value {
     let schema = OwnSchema("\(prefix)_empty", in: connection, logger: rig.logger)
     let result: Result<Value, any Error>
@@ -76,7 +77,7 @@ final class BenchDatabase: Sendable {
     OwnSchema("\(prefix)_\(crowd.devices)", in: connection, logger: rig.logger)
   }
 
-  /// Lets our own server write what it has put off, so that the files of its log are used anew.
+  /// Runs a checkpoint on the private server, so that it writes dirty pages and reuses its log files.
   func settle() async throws {
     guard server != nil else { return }
     let pool = try PostgreSQLPool(PostgreSQLConfiguration(connection: connection), logger: rig.logger)

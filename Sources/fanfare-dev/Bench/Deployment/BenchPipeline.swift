@@ -7,34 +7,34 @@ import RDKafka
 import Roles
 import Worker
 
-/// A cluster and a worker in processes of their own, the sends that wait for it, and what it writes: for one run.
+/// A cluster and workers in separate processes, with the sends for them and their status records, for one run.
 final class BenchPipeline: Sendable {
-  /// What counts as a part of the work that is done.
+  /// The unit in which finished work is counted.
   enum Counting: Sendable {
-    /// A status record: a send.
+    /// A status record, which stands for one send.
     case records
-    /// A device that a status record names, or counts.
+    /// A device that a status record names or counts.
     case devices
   }
 
-  /// What the worker had done and used at a moment.
+  /// The worker's progress and resource usage at a moment.
   struct Sample: Sendable {
     var moment: ContinuousClock.Instant
-    /// Status records, or devices.
+    /// The number of status records, or of devices.
     var count: Int
     var usage: ProcessUsage
-    /// How far the status topic was; nil where devices are counted.
+    /// The ends of the status topic; nil if devices are counted.
     var mark: StatusLog.Mark?
   }
 
   let rig: BenchRig
   let sink: Sink
-  /// The outcomes.
+  /// The status topic, with the outcomes.
   let statuses: StatusLog
-  /// Where Kafka is.
+  /// The client configuration of the cluster.
   let client: KafkaClientConfiguration
   let topics: Topics
-  /// Whether the cluster is an embedded one.
+  /// Whether the cluster is embedded.
   private let isEmbedded: Bool
   /// The settings of the cluster and the topics, for the roles.
   let kafkaSettings: String
@@ -64,8 +64,9 @@ final class BenchPipeline: Sendable {
     producer = try Producer(configuration: configuration, logger: rig.logger)
   }
 
-  /// Runs `body` with a new cluster, or with new topics on the cluster that was given, and ends everything afterwards,
-  /// the topics included.
+  /// Runs `body` with a new cluster, or with new topics on the cluster that the user named.
+  ///
+  /// Afterwards it ends all processes and deletes the topics.
   static func with<Value: Sendable>(
     _ rig: BenchRig, sink: Sink, counting: Counting = .records,
     _ body: @Sendable (BenchPipeline) async throws -> Value
@@ -103,8 +104,9 @@ final class BenchPipeline: Sendable {
     }
   }
 
-  /// Starts a worker that pushes to the sink, and ends it when `body` has returned. It drains as any worker does.
-  /// `registry` is a file; `connections` are those to APNs at most, and those to a simulator's FCM.
+  /// Starts a worker that pushes to the sink, and drains and ends it when `body` has returned.
+  ///
+  /// `registry` is a file. `connections` is the most connections to APNs, and also to a simulator's FCM.
   func withWorker<Value>(
     registry: String, connections: Int, settings: String = "", _ body: (ChildProcess) async throws -> Value
   ) async throws -> Value {
@@ -113,8 +115,9 @@ final class BenchPipeline: Sendable {
     }
   }
 
-  /// Starts workers that share the work, and ends them when `body` has returned. `registry` is what the settings say of
-  /// it.
+  /// Starts workers that share the work, and ends them when `body` has returned.
+  ///
+  /// `registry` is the section of the workers' settings.
   func withWorkers<Value>(
     _ count: Int, registry: String, connections: Int, settings: String = "",
     _ body: ([ChildProcess]) async throws -> Value
@@ -151,10 +154,10 @@ final class BenchPipeline: Sendable {
     return value
   }
 
-  /// Starts a front end, and ends it when `body`, which gets its port, has returned.
+  /// Starts a front end, passes its port to `body`, and ends it when `body` has returned.
   func withFrontEnd<Value>(registry: String, _ body: (ChildProcess, Int) async throws -> Value) async throws -> Value {
     let ledger = rig.path("ledger.sqlite")
-    // The front end is not ready before a ledger has made its file.
+    // The front end is ready only when a ledger has created its file.
     _ = try LedgerStore(LedgerStoreConfiguration(path: ledger))
     let api = try rig.startRole(
       "api", isEmbedded: isEmbedded,
@@ -173,7 +176,7 @@ final class BenchPipeline: Sendable {
     do { return try await body(api, port) } catch { throw BenchError("\(error)\n\(api.lastWords)") }
   }
 
-  /// Puts sends on the topic, and returns when all are acknowledged.
+  /// Produces sends to the sends topic, and returns when Kafka has acknowledged all of them.
   func produce(_ sends: some Sequence<SendRequest>) async throws {
     var batch: [ProducerRecord] = []
     func flush() async throws {
@@ -189,7 +192,7 @@ final class BenchPipeline: Sendable {
     try await flush()
   }
 
-  /// How many sends were ever put on the topic, whoever did it.
+  /// The number of all records ever produced to the sends topic, by any process.
   func produced() async throws -> Int {
     let reader = try LogReader(client: client, logger: rig.logger)
     return try await reader.ends(of: try await reader.partitions(of: [topics.sends])).reduce(0) {
@@ -197,13 +200,14 @@ final class BenchPipeline: Sendable {
     }
   }
 
-  /// What the worker has used when so many status records (or devices) have come. Throws when that takes longer than
-  /// the limit.
+  /// Waits until the count of status records or devices is reached, and samples the worker then.
+  ///
+  /// Throws after the time limit.
   func sample(_ worker: ChildProcess, at count: Int, within limit: Duration = .seconds(180)) async throws -> Sample {
     try await samples([worker], at: count, within: limit)[0]
   }
 
-  /// What each of the workers has used at that moment.
+  /// Waits until the count is reached, and samples each of the workers then. Throws after the time limit.
   func samples(_ workers: [ChildProcess], at count: Int, within limit: Duration = .seconds(180)) async throws
     -> [Sample]
   {
@@ -218,18 +222,18 @@ final class BenchPipeline: Sendable {
     }
   }
 
-  /// What became of the devices of single sends, between two moments or in all.
+  /// The results of the devices of single sends, between two samples or in total.
   func results(from start: Sample? = nil, to end: Sample? = nil) async throws -> [DeviceResult] {
     try await statuses.records(from: start?.mark, to: end?.mark).flatMap(\.devices)
   }
 
-  /// How many devices have got what was sent to them.
+  /// The number of devices with the outcome delivered.
   func delivered() async throws -> Int {
     if let devices { return devices.delivered }
     return try await statuses.records().reduce(0) { $0 + $1.delivered }
   }
 
-  /// Throws unless every push that the status records call delivered was counted at the sink, once.
+  /// Throws unless the sink counted each push once that is delivered according to the status records.
   func checkSink(delivered: Int, before: Int?) async throws {
     guard let before, let after = try await sink.accepted() else { return }
     guard after - before == delivered else {
@@ -240,13 +244,14 @@ final class BenchPipeline: Sendable {
 }
 
 extension Measurement {
-  /// What the worker did between the moments when so much, and `planned` more, had come: as much as was counted then.
-  /// So little that it came at once is as much as was planned.
+  /// The worker's performance between two samples, by the difference of their counts.
+  ///
+  /// If that is zero because the work is so little that it was all done at once, the count is `planned`.
   init(planned: Int, from start: BenchPipeline.Sample, to end: BenchPipeline.Sample) {
     self.init(count: end.count > start.count ? end.count - start.count : planned, from: start, to: end)
   }
 
-  /// What the worker did between two moments, counted in some other way.
+  /// The worker's performance between two samples, with a count from another source.
   init(count: Int, from start: BenchPipeline.Sample, to end: BenchPipeline.Sample) {
     self.init(
       count: count, seconds: (end.moment - start.moment) / .seconds(1),

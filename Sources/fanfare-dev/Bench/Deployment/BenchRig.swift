@@ -7,14 +7,14 @@ import PushSimulator
 import RDKafka
 import Roles
 
-/// What a scenario works with: a directory of its own, keys, this program, a log.
+/// The tools of a scenario: a directory of its own, keys, child processes and a logger.
 final class BenchRig: Sendable {
   let options: BenchOptions
   let directory: URL
   let credentials: SimulatorCredentials
   let logger: Logger
   let eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton
-  /// What a push of the product looks like on the wire, for those that send the same without being the product.
+  /// A push of the product as it is on the wire, for load generators that send the same.
   let specimen: PushSpecimen
 
   private init(options: BenchOptions, directory: URL) async throws {
@@ -28,7 +28,7 @@ final class BenchRig: Sendable {
     specimen = try await PushSpecimen.capture(credentials: credentials, eventLoopGroup: eventLoopGroup, logger: logger)
   }
 
-  /// Makes a scenario's rig for as long as `body` runs, and leaves nothing behind.
+  /// Creates a scenario's rig, runs `body` with it, and removes its directory.
   static func with<Value>(_ options: BenchOptions, _ body: (BenchRig) async throws -> Value) async throws -> Value {
     let directory = FileManager.default.temporaryDirectory.appending(
       path: "fanfare-bench-\(ProcessInfo.processInfo.processIdentifier)-\(UUID())")
@@ -42,18 +42,18 @@ final class BenchRig: Sendable {
     return try await body(try await BenchRig(options: options, directory: directory))
   }
 
-  /// The path of a file of the rig.
+  /// The path of a file in the rig's directory.
   func path(_ name: String) -> String { directory.appending(path: name).path }
 
-  /// The path of one of the credentials' files.
+  /// The path of a file of the credentials.
   func key(_ name: String) -> String { path("keys/\(name)") }
 
-  /// Starts a broker or a simulator in a process of its own, with these settings (YAML).
+  /// Starts a broker or a simulator in a separate process with these settings (YAML).
   func start(_ command: String, settings: String) throws -> ChildProcess {
     try ChildProcess([command, "--config", try file(of: settings)], name: command, directory: directory)
   }
 
-  /// Starts a role of the product in a process of its own, with these settings (YAML).
+  /// Starts a role of the product in a separate process with these settings (YAML).
   func startRole(_ role: String, isEmbedded: Bool, settings: String) throws -> ChildProcess {
     try .role([role, "--config", try file(of: settings)], inWorkshop: isEmbedded, directory: directory)
   }
@@ -64,7 +64,7 @@ final class BenchRig: Sendable {
     return file
   }
 
-  /// The settings of a hub whose iPhones are reached at the sink.
+  /// The settings of a hub that uses the sink as APNs.
   func apnsSettings(_ sink: Sink, connections: Int) -> String {
     """
     hub:

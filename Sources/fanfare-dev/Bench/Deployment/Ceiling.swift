@@ -1,22 +1,24 @@
 import Foundation
 
-/// h2load, nghttp2's load generator: the most that the sink takes from one C program which does nothing else.
+/// h2load, nghttp2's load generator.
+///
+/// Its rate is the ceiling: the most that the sink accepts from one C program.
 struct Ceiling: Sendable {
   let h2load: URL
   let rig: BenchRig
 
-  /// Nil where it is not installed.
+  /// Nil if h2load is not installed.
   init?(_ rig: BenchRig) {
     guard let h2load = ChildProcess.find("h2load") else { return nil }
     self.h2load = h2load
     self.rig = rig
   }
 
-  /// Sends that many pushes with the product's own header fields, over that many connections with 100 streams each.
+  /// Sends pushes with the product's own header fields, over `connections` connections with 100 streams each.
   func run(_ sink: Sink, pushes: Int, connections: Int, body: [UInt8]? = nil) async throws -> Measurement {
     let bodyFile = rig.path("h2load-body")
     try Data(body ?? rig.specimen.body).write(to: URL(fileURLWithPath: bodyFile))
-    // Many devices, as the product has: a path is never compressed away.
+    // Many devices, as for the product, so that HPACK cannot compress the paths.
     let addresses = rig.path("h2load-addresses")
     try Data(
       (0..<min(pushes, 1000)).map { "https://\(sink.host):\(sink.port)/3/device/\(Population.handle($0))\n" }.joined()
@@ -27,12 +29,12 @@ struct Ceiling: Sendable {
       "--input-file=\(addresses)",
     ]
     for field in rig.specimen.headers { arguments.append("--header=\(field.name): \(field.value)") }
-    // A simulator allows one stream until the first push has succeeded, as APNs does; h2load begins with all of them.
+    // A simulator allows one stream until the first push has succeeded, as APNs does. h2load begins with 100.
     let mayBeRefused = if case .simulator = sink.kind { 100 * connections } else { 0 }
     return try await measure(arguments, requests: pushes, mayBeRefused: mayBeRefused)
   }
 
-  /// Posts a body that many times over HTTP/1.1, to the URLs in turn.
+  /// Posts a body `requests` times over HTTP/1.1, to the URLs in turn.
   func post(_ urls: [String], requests: Int, connections: Int, headers: [String], body: [UInt8]) async throws
     -> Measurement
   {
@@ -64,7 +66,7 @@ struct Ceiling: Sendable {
       let succeeded = number(before: "succeeded", onLineWith: "requests")
     else {
       throw BenchError(
-        "h2load (status \(status)) did not say how fast it was: \(lines.suffix(8).joined(separator: " | "))")
+        "h2load (status \(status)) reported no rate: \(lines.suffix(8).joined(separator: " | "))")
     }
     guard Int(succeeded) >= requests - mayBeRefused else {
       throw BenchError("h2load: \(Int(succeeded)) of \(requests) requests succeeded")

@@ -2,15 +2,16 @@ import FanfareCore
 import PostgreSQL
 import Roles
 
-/// Very many registrations as services have them: 1.6 devices a user, 70 % on FCM, 28 % on APNs and 2 % on WNS; a few
-/// tags that very many carry, and very many that few do. Everything follows from the seed and a device's number, so
-/// that nothing needs to be kept.
+/// A very large, realistic set of registrations.
+///
+/// It has 1.6 devices a user, 70 % of them on FCM, 28 % on APNs and 2 % on WNS. A few tags are on very many devices,
+/// and very many tags are on few. All values are computed from the seed and the device's number, so they need no memory.
 struct Crowd: Sendable {
-  /// How many devices there are.
+  /// The number of devices.
   let devices: Int
-  /// How many users have them: each at least one, the others by chance.
+  /// The number of users. Each has at least one device; the other devices belong to random users.
   let users: Int
-  /// When all of them were registered, in Unix milliseconds.
+  /// The time of all registrations, in Unix milliseconds.
   let registeredAt: Int64
   private let seed: UInt64
   private let isApple: Bool
@@ -19,20 +20,22 @@ struct Crowd: Sendable {
   private static let popular: [(name: String, share: Double)] = [
     ("news", 0.4), ("sport", 0.2), ("weather", 0.1), ("traffic", 0.05), ("beta", 0.01),
   ]
-  /// Half of all devices carry one of these many tags, the first ones much more often than the last.
+  /// The number of rare tags.
+  ///
+  /// Half of all devices carry one, the first of them much more often than the last.
   private static let rareTags = 200_000.0
 
-  /// A crowd; of iPhones alone where the sink knows nothing else.
+  /// Creates a crowd, with `isApple` of iPhones only, for a sink that supports only APNs.
   init(devices: Int, isApple: Bool = false, seed: UInt64 = 1) {
     self.devices = devices
     self.isApple = isApple
-    // Some time before whatever is sent to them.
+    // An hour before the sends.
     registeredAt = SystemWallClock().now().milliseconds - 3_600_000
     users = max(1, devices * 10 / 16)
     self.seed = seed
   }
 
-  /// A device as it is registered.
+  /// A device of the crowd.
   struct Device {
     let id: RegistrationID
     let user: Int
@@ -41,7 +44,7 @@ struct Crowd: Sendable {
     let tags: [String]
   }
 
-  /// The device of that number.
+  /// The device with this number.
   func device(_ number: Int) -> Device {
     var random = generator(number)
     let id = RegistrationID.random(using: &random)
@@ -56,14 +59,14 @@ struct Crowd: Sendable {
     var tags = [Tag.username(Population.user(owner))]
     for tag in Self.popular where Double.random(in: 0..<1, using: &random) < tag.share { tags.append(tag.name) }
     if Bool.random(using: &random) {
-      // The cube of an even distribution: a fifth of these tags are carried by more than half of those devices.
+      // The cube of an even distribution: more than half of these devices carry a fifth of the tags.
       let share = Double.random(in: 0..<1, using: &random)
       tags.append("topic-\(Int(share * share * share * Self.rareTags))")
     }
     return Device(id: id, user: owner, platform: platform, handle: Self.handle(platform, using: &random), tags: tags)
   }
 
-  /// The device of that number as a registry keeps it.
+  /// The registration of the device with this number.
   func registration(_ number: Int) -> Registration {
     let (device, time) = (device(number), UnixTime(milliseconds: registeredAt))
     return Registration(
@@ -73,7 +76,7 @@ struct Crowd: Sendable {
       createdAt: time)
   }
 
-  /// How many devices each user has.
+  /// The number of devices of each user.
   func devicesByUser() -> [UInt8] {
     var counts = [UInt8](repeating: 0, count: users)
     for number in 0..<devices { counts[user(of: number)] &+= 1 }
@@ -87,17 +90,17 @@ struct Crowd: Sendable {
   }
 
   private func generator(_ number: Int) -> SplitMix64 {
-    // A seed of its own for each: neighbouring seeds of SplitMix64 give the same numbers one step apart.
+    // The seeds are spread, because neighbouring seeds of SplitMix64 give the same numbers one step apart.
     SplitMix64(seed: seed ^ UInt64(number) &* 0xD129_0B26_88D6_4A7D)
   }
 
-  /// As long as those that the services give out.
+  /// A random handle, as long as those that the push services issue.
   private static func handle(_ platform: Platform, using random: inout SplitMix64) -> [UInt8] {
     var text: [UInt8] = []
     text.reserveCapacity(192)
     switch platform {
     case .apns:
-      // What means no fault to a simulator.
+      // This prefix asks a simulator for no fault.
       text.append(contentsOf: "5e".utf8)
       append(62, of: hexadecimal, to: &text, using: &random)
     case .fcm:
@@ -114,12 +117,12 @@ struct Crowd: Sendable {
   private static let base64 = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
   private static let hexadecimal = Array("0123456789abcdef".utf8)
 
-  /// Appends so many of the characters, whose number is a power of two up to 64.
+  /// Appends `count` random characters of the alphabet, whose size is a power of two up to 64.
   private static func append(_ count: Int, of alphabet: [UInt8], to text: inout [UInt8], using random: inout SplitMix64)
   {
     var word: UInt64 = 0
     for index in 0..<count {
-      // Ten characters of six bits from each word.
+      // A word gives ten characters of six bits.
       if index % 10 == 0 { word = random.next() }
       text.append(alphabet[Int(word & 63) % alphabet.count])
       word >>= 6
@@ -128,8 +131,7 @@ struct Crowd: Sendable {
 }
 
 extension Crowd {
-  /// Fills the tables of a registry that has just been made, as fast as the server takes rows, and builds their keys
-  /// afterwards.
+  /// Fills the tables of a new registry with COPY, and builds their keys afterwards.
   func load(into pool: PostgreSQLPool) async throws {
     let keys = [("registrations", "hub, id"), ("handles", "hub, handle"), ("tags", "hub, tag, registration")]
     try await pool.withConnection { connection in
@@ -144,7 +146,7 @@ extension Crowd {
     for (table, key) in keys {
       try await pool.withConnection { connection in
         try connection.execute("ALTER TABLE \(table) ADD PRIMARY KEY (\(key))")
-        // Also marks pages as visible to everybody, which otherwise the first readers would do.
+        // VACUUM also marks pages as visible to all transactions; otherwise the first readers would do that work.
         try connection.execute("VACUUM (ANALYZE) \(table)")
       }
     }
@@ -154,7 +156,7 @@ extension Crowd {
     into table: String, _ pool: PostgreSQLPool, _ write: @escaping @Sendable (Device, inout CopyWriter) throws -> Void
   ) async throws {
     try await pool.transaction { connection in
-      // A table that was emptied in the same transaction takes rows that are old already, and need no second visit.
+      // A table truncated in the same transaction accepts frozen rows, which VACUUM need not write again.
       try connection.execute("TRUNCATE \(table)")
       _ = try connection.copyIn("COPY \(table) \(Self.columns[table] ?? "") FROM STDIN (FORMAT binary, FREEZE)") {
         rows in

@@ -1,16 +1,18 @@
 import FanfareCore
 import Registry
 
-/// The users and devices that are sent to. Everything follows from numbers, so that no run needs to remember them.
+/// The users and devices that receive the sends.
+///
+/// Their names and handles are computed from their numbers.
 struct Population: Sendable {
-  /// A device to be registered.
+  /// A device to register.
   struct Device: Sendable {
     var number: Int
     var owner: Int
     var platform: Platform = .apns
     var handle: String
     var tags: [String] = []
-    /// Whether the push service knows it no more.
+    /// Whether the push service reports the device as gone.
     var isDead = false
 
     /// The request that registers it.
@@ -23,7 +25,7 @@ struct Population: Sendable {
 
   let devices: [Device]
 
-  /// Users with an iPhone each; the first `tagged` of them carry the tag, too.
+  /// Users with one iPhone each. The devices in the ranges also carry the ranges' tags.
   static func iPhones(_ count: Int, tags: [(tag: String, devices: Range<Int>)] = []) -> Population {
     Population(
       devices: (0..<count).map { number in
@@ -36,16 +38,16 @@ struct Population: Sendable {
   /// A user's name.
   static func user(_ number: Int) -> String { "user-\(number)" }
 
-  /// An APNs handle that means no fault to a simulator. 32 bytes, as Apple's are.
+  /// An APNs handle of 32 bytes, as Apple's are, that asks a simulator for no fault.
   static func handle(_ number: Int, prefix: String = "5e") -> String {
-    // A seed of its own for each: neighbouring seeds of SplitMix64 give the same numbers one step apart.
+    // The seeds are spread, because neighbouring seeds of SplitMix64 give the same numbers one step apart.
     var generator = SplitMix64(seed: UInt64(number) &* 0xD129_0B26_88D6_4A7D)
     var text = prefix
     while text.utf8.count < 64 { text += String(generator.next(), radix: 16) }
     return String(text.prefix(64))
   }
 
-  /// A send as a caller of the HTTP API would make it.
+  /// A send like one from a caller of the HTTP API.
   static func send(to audience: Audience, number: Int, body: String = "The score is 3 to 1") -> SendRequest {
     let now = SystemWallClock().now()
     return SendRequest(
@@ -53,7 +55,7 @@ struct Population: Sendable {
       content: Content(message: Message(title: "Number \(number)", body: body)))
   }
 
-  /// Registers them, one request at a time and 16 at once.
+  /// Registers the devices with one request each, 16 at the same time.
   func register(in registry: any DeviceRegistry) async throws {
     let now = SystemWallClock().now()
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -65,7 +67,7 @@ struct Population: Sendable {
     }
   }
 
-  /// Makes a registry of them. Throws `RegistryError`.
+  /// Creates a registry of the devices. Throws `RegistryError`.
   func register(in path: String) async throws {
     let registry = try SQLiteRegistry(SQLiteRegistryConfiguration(path: path))
     let now = SystemWallClock().now()

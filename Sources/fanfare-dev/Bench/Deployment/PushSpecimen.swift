@@ -8,13 +8,13 @@ import PushServices
 import PushSimulator
 import Synchronization
 
-/// One push as the product sends it, caught on the wire: the ceiling sends the same header fields and the same body.
+/// One captured push of the product. The ceiling sends the same header fields and the same body.
 struct PushSpecimen: Sendable {
-  /// The fields, names in lower case, without the pseudo fields.
+  /// The header fields without the pseudo fields; names are in lower case.
   let headers: [(name: String, value: String)]
   let body: [UInt8]
 
-  /// Catches it with a server of our own.
+  /// Captures a push with a private server.
   static func capture(
     credentials: SimulatorCredentials, eventLoopGroup: any EventLoopGroup, logger: Logger
   ) async throws -> PushSpecimen {

@@ -3,15 +3,15 @@ import NIOCore
 import NIOPosix
 import PushSimulator
 
-/// What the pushes arrive at: another process that answers as a push service does, and counts.
+/// The receiver of the pushes: another process that answers like a push service and counts.
 struct Sink: Sendable {
-  /// What it is.
+  /// The kind of receiver.
   enum Kind: Sendable {
-    /// nghttp2's server, with `libPushSink.so` before its library.
+    /// nghttp2's server, with `libPushSink.so` preloaded.
     case nghttpd(countFile: URL)
-    /// `fanfare simulator`; its counts are behind the admin URL.
+    /// `fanfare-dev simulator`, whose counts are at the admin URL.
     case simulator(adminURL: String, directory: String)
-    /// Somebody else's; it does not tell us what it has counted.
+    /// Another sink, whose counts are unknown.
     case external
   }
 
@@ -22,8 +22,9 @@ struct Sink: Sendable {
   let trustRoots: String?
   let process: ChildProcess?
 
-  /// Where the sink of the full measurements comes from: nghttpd where it is installed and `libPushSink.so` was built
-  /// beside this program.
+  /// nghttpd and the library to preload, for full measurements.
+  ///
+  /// Nil unless nghttpd is installed and `libPushSink.so` was built into the directory of this program.
   static var preload: (nghttpd: URL, library: URL)? {
     let library = ChildProcess.workshop.deletingLastPathComponent().appending(path: "libPushSink.so")
     guard let nghttpd = ChildProcess.find("nghttpd"), FileManager.default.fileExists(atPath: library.path) else {
@@ -32,7 +33,7 @@ struct Sink: Sendable {
     return (nghttpd, library)
   }
 
-  /// The fastest sink there is here.
+  /// Starts the fastest sink that this machine has.
   static func start(_ rig: BenchRig) async throws -> Sink {
     if let sink = rig.options.sink {
       return Sink(kind: .external, host: sink.host, port: sink.port, trustRoots: sink.trustRoots, process: nil)
@@ -42,7 +43,7 @@ struct Sink: Sendable {
     throw BenchError("nghttpd got no port")
   }
 
-  /// nghttpd on a port; nil if somebody else has taken the port meanwhile.
+  /// Starts nghttpd on a port; nil if another process has taken the port meanwhile.
   private static func start(_ nghttpd: URL, _ library: URL, on port: Int, _ rig: BenchRig) async throws -> Sink? {
     let countFile = URL(fileURLWithPath: rig.path("sink-\(UUID())"))
     let process = try ChildProcess(
@@ -60,11 +61,11 @@ struct Sink: Sendable {
       process.destroy()
       throw error
     }
-    // Whoever it was that took the connection.
+    // If nghttpd has ended, another process accepted the connection.
     return process.isRunning ? sink : nil
   }
 
-  /// A simulator, which validates each push.
+  /// Starts a simulator, which validates each push.
   static func simulator(_ rig: BenchRig) async throws -> Sink {
     let directory = rig.path("keys")
     let process = try rig.start(
@@ -78,7 +79,7 @@ struct Sink: Sendable {
       trustRoots: rig.key(SimulatorCredentials.FileName.authority), process: process)
   }
 
-  /// What it calls itself in the report.
+  /// The sink's name in the report.
   var name: String {
     switch kind {
     case .nghttpd: "nghttpd"
@@ -87,7 +88,7 @@ struct Sink: Sendable {
     }
   }
 
-  /// How many pushes it has accepted since it started; nil where it does not tell.
+  /// The number of pushes accepted since the start; nil if unknown.
   func accepted() async throws -> Int? {
     switch kind {
     case .external: return nil
@@ -101,10 +102,10 @@ struct Sink: Sendable {
     }
   }
 
-  /// Ends it.
+  /// Ends the sink's process.
   func stop() { process?.destroy() }
 
-  /// nghttpd says nothing when it is ready: asks until it takes a connection.
+  /// Tries until nghttpd accepts a connection; it does not report when it is ready.
   private func untilListening() async throws {
     try await withTimeLimit(.seconds(10), "nghttpd to listen") {
       while true {
@@ -121,7 +122,7 @@ struct Sink: Sendable {
     }
   }
 
-  /// A port that was free a moment ago: nghttpd cannot say which one it got.
+  /// A port that was free a moment ago. nghttpd cannot report a port that the kernel chose.
   private static func freePort() async throws -> Int {
     let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton).bind(
       host: "127.0.0.1", port: 0

@@ -3,30 +3,34 @@ import Logging
 import RDKafka
 import Synchronization
 
-/// The status topic: how many records it has while a worker writes it, and afterwards what they say.
+/// Counts the records of the status topic while a worker writes it, and reads them afterwards.
 ///
-/// Nobody reads along, who would take a share of the machine from the worker that is measured: the brokers are asked
-/// where the partitions end, which is behind the last record that is acknowledged.
+/// A reader during the measurement would take CPU from the worker. So the count comes from the ends of the partitions,
+/// which the brokers report and which lie behind the last acknowledged record.
 struct StatusLog: Sendable {
-  /// How far the topic has come.
+  /// The ends of the topic at a moment.
   struct Mark: Sendable {
     /// The end of each partition.
     fileprivate var ends: [TopicPartition: Int64]
 
-    /// Records up to there. The topic is the run's own: each partition begins at 0.
+    /// The number of records up to these ends.
+    ///
+    /// Each partition begins at 0, because the topic belongs to this run.
     var count: Int { ends.values.reduce(0) { $0 + Int($1) } }
   }
 
   private let reader: LogReader
   private let topic: String
 
-  /// The status topic of `topics`. Asks nobody yet.
+  /// Creates a reader of the status topic. It contacts no broker yet.
   init(client: KafkaClientConfiguration, topics: Topics, logger: Logger) throws {
     reader = try LogReader(client: client, logger: logger)
     topic = topics.status
   }
 
-  /// Suspends until there are so many records. Throws what the brokers say, and when the task is cancelled.
+  /// Suspends until the topic has `count` records.
+  ///
+  /// Throws the brokers' errors, and when the task is cancelled.
   func when(_ count: Int) async throws -> Mark {
     let partitions = try await reader.partitions(of: [topic])
     while true {
@@ -37,8 +41,9 @@ struct StatusLog: Sendable {
     }
   }
 
-  /// The records between two marks; without them, all there are. Throws what is wrong with the first that is no status
-  /// record.
+  /// The records between two marks; without marks, all records.
+  ///
+  /// Throws the error of the first record that is not a status record.
   func records(from start: Mark? = nil, to end: Mark? = nil) async throws -> [StatusRecord] {
     var spans = try await reader.spans(of: [topic])
     for index in spans.indices {
@@ -57,12 +62,13 @@ struct StatusLog: Sendable {
 }
 
 extension StatusRecord {
-  /// How many devices have got what was sent.
+  /// The number of devices with the outcome delivered.
   var delivered: Int { counts[.delivered] + devices.count { $0.outcome == .delivered } }
 }
 
-/// Reads the status topic of broadcasts along with the worker, a record for hundreds of devices, and tells when there
-/// are enough of these.
+/// Counts the devices in the status records of broadcasts while the worker writes them.
+///
+/// A record has hundreds of devices, so reading it during the measurement costs little.
 final class DeviceCounter: Sendable {
   private struct State {
     var devices = 0
@@ -74,7 +80,7 @@ final class DeviceCounter: Sendable {
   private let consumer: Consumer
   private let state = Mutex(State())
 
-  /// A counter in a consumer group of its own.
+  /// Creates a counter with a consumer group of its own.
   init(client: KafkaClientConfiguration, topics: Topics, logger: Logger) throws {
     var configuration = ConsumerConfiguration(
       client: client, groupID: "\(topics.prefix).bench", topics: [topics.status])
@@ -98,7 +104,7 @@ final class DeviceCounter: Sendable {
     await reading
   }
 
-  /// Suspends until the records name so many devices, and gives what `sample` says of their number at that very moment.
+  /// Suspends until the records name `devices` devices, and calls `sample` with their number at that moment.
   func when<Sample: Sendable>(_ devices: Int, sample: @escaping @Sendable (Int) throws -> Sample) async throws -> Sample
   {
     try await withTaskCancellationHandler {
@@ -124,10 +130,10 @@ final class DeviceCounter: Sendable {
     }
   }
 
-  /// How many devices the records have named.
+  /// The number of devices in the records so far.
   var devices: Int { state.withLock { $0.devices } }
 
-  /// How many of them have got what was sent.
+  /// The number of these devices with the outcome delivered.
   var delivered: Int { state.withLock { $0.delivered } }
 
   private static let room = 20_000

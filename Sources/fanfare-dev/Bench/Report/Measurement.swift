@@ -13,7 +13,7 @@ struct Measurement: Sendable {
   var cpuMicroseconds: Double? { cpuSeconds.map { $0 * 1_000_000 / Double(count) } }
 }
 
-/// A measurement of the ceiling and one of the product right after it.
+/// A measurement of the ceiling, and one of the product directly after it.
 struct MeasuredPair: Sendable {
   var ceiling: Measurement?
   var product: Measurement
@@ -49,7 +49,7 @@ struct Latency: Sendable {
     guard !nanoseconds.isEmpty else { return nil }
     let sorted = nanoseconds.sorted()
     func quantile(_ share: Double) -> Double {
-      // The smallest value that is not exceeded by this share.
+      // The smallest value that is at least as large as this share of the values.
       Double(sorted[min(sorted.count - 1, Int((Double(sorted.count) * share).rounded(.up)) - 1)]) / 1_000_000
     }
     (count, p50, p99, p999, maximum) = (sorted.count, quantile(0.5), quantile(0.99), quantile(0.999), quantile(1))

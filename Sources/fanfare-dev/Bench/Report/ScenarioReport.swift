@@ -43,7 +43,7 @@ struct ScenarioReport: Sendable {
     self.goals = goals
   }
 
-  /// The report without CPU, memory and goals, which mean nothing beside other runs.
+  /// The report without CPU, memory and goals, which other runs at the same time make meaningless.
   var countsOnly: ScenarioReport {
     var report = self
     report.goals = []
@@ -62,7 +62,7 @@ struct ScenarioReport: Sendable {
   /// The peak of all runs, in megabytes.
   var peakMegabytes: Double? { pairs.compactMap(\.product.peakBytes).max().map { Double($0) / 1_000_000 } }
 
-  /// The goals as text, and whether they were reached; nil if this run cannot tell.
+  /// The goals as text, and whether they were reached; nil if this run has no such figure.
   var verdicts: [(goal: String, isReached: Bool?)] {
     goals.map { goal in
       switch goal {
@@ -95,7 +95,7 @@ extension ScenarioReport {
     }
     let goals = verdicts.map { "\($0.goal) \($0.isReached.map { $0 ? "✓" : "✗" } ?? "?")" }
     let share = share.map { "\(($0 * 100).text) %" } ?? "–"
-    // The fastest sink is expected; any other is named.
+    // nghttpd is the usual sink; the row names any other.
     let sinks = sink == "nghttpd" ? [] : ["sink: \(sink)"]
     let cells = [
       scenario, connections.map(String.init) ?? "–", rate, share, text(cpuMicroseconds), text(multiple),

@@ -26,7 +26,7 @@ struct AcceptScenario: BenchScenario {
     let posts = rig.options.scaled(50_000)
     let connections = rig.options.isQuick ? 16 : 256
     @Sendable func post(_ base: String, _ count: Int) async throws -> Measurement {
-      // To many users: one user's sends would all be in one partition.
+      // The sends go to many users, because all sends of one user are in one partition.
       let urls = (0..<1000).map { "\(base)/api/notifications?pns=apns&to_tag=\(Population.user($0))" }
       return try await load.post(
         urls, requests: count, connections: connections, headers: Self.headers, body: Array(#""hello""#.utf8))
@@ -43,9 +43,10 @@ struct AcceptScenario: BenchScenario {
     }
     var single = ScenarioReport(
       scenario: "\(name), one by one", unit: "sends", sink: "Kafka, acks=all", pairs: singles, goals: [.share(0.6)])
-    single.notes.append("the ceiling is Hummingbird as it comes, answering a constant; \(connections) connections")
+    single.notes.append(
+      "the ceiling is an unmodified Hummingbird server with a constant answer; \(connections) connections")
 
-    // Within the embedded cluster's capacity, above which the front end answers 503.
+    // The posts fit into the embedded cluster; above its capacity the front end answers 503.
     let (lines, batches, warmUp) = (1000, rig.options.scaled(200, floor: 8), rig.options.scaled(20, floor: 8))
     let batch = (0..<lines).map {
       #"{"to":{"user":"user-\#($0)"},"message":{"title":"Number \#($0)","body":"The score is 3 to 1"}}"#
@@ -75,8 +76,9 @@ struct AcceptScenario: BenchScenario {
     return [single, batched]
   }
 
-  /// Runs a front end on a cluster of its own. Throws unless all sends are on the topic at the end: a batch is answered
-  /// with 200 whatever became of its lines.
+  /// Runs a front end on a cluster of its own. Throws unless all sends are on the topic at the end.
+  ///
+  /// The topic is checked because a batch is answered with 200 even if some of its lines were refused.
   private func withFrontEnd(
     _ rig: BenchRig, takes sends: Int, _ body: @escaping @Sendable (String, ChildProcess) async throws -> Measurement
   ) async throws -> Measurement {
@@ -86,7 +88,7 @@ struct AcceptScenario: BenchScenario {
         try await body("http://127.0.0.1:\(port)", api)
       }
       let taken = try await pipeline.produced()
-      guard taken == sends else { throw BenchError("\(sends) sends were posted, and \(taken) lie on the topic") }
+      guard taken == sends else { throw BenchError("\(sends) sends were posted, and \(taken) are on the topic") }
       return measurement
     }
   }
@@ -102,7 +104,9 @@ struct AcceptScenario: BenchScenario {
   }
 }
 
-/// `fanfare-dev bench-constant`: the front end's HTTP server with a constant answer. A ceiling for `fanfare-dev bench`.
+/// `fanfare-dev bench-constant`: the front end's HTTP server with a constant answer.
+///
+/// A ceiling for `fanfare-dev bench`.
 struct BenchConstantCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "bench-constant", abstract: "Part of bench: an HTTP server that answers a constant.",

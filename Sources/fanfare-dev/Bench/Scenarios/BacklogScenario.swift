@@ -33,7 +33,7 @@ struct BacklogScenario: BenchScenario {
     if let before, let after = try await sink.accepted(), after - before != sends {
       throw BenchError("\(sends) sends have ended; the sink accepted \(after - before) pushes")
     }
-    // Without the last chunk: its rate profits from the idle producer.
+    // The last chunk does not count: its rate profits from the idle producer.
     let spans = zip(samples, samples.dropFirst()).dropLast()
     guard let first = spans.first, let last = spans.last, spans.count > 1 else {
       throw BenchError("there were too few sends to compare beginning and end")

@@ -15,7 +15,7 @@ struct BroadcastScenario: BenchScenario {
   /// A send to everyone.
   static let broadcast = Self(
     name: "broadcast", devices: 1_000_000, audience: .everyone, goals: [.share(0.5), .memory(200)])
-  /// The same with registrations in PostgreSQL.
+  /// A send to everyone, with registrations in PostgreSQL.
   static let databaseBroadcast = Self(
     name: "broadcast, PostgreSQL", devices: 1_000_000, audience: .everyone, goals: [.share(0.5), .memory(200)],
     isInDatabase: true

@@ -3,7 +3,7 @@ import NIOCore
 import NIOSSL
 import Synchronization
 
-/// The HTTP/2 client alone, with the same requests as the ceiling.
+/// The rate of the HTTP/2 client alone, with the same requests as the ceiling.
 struct EngineScenario: BenchScenario {
   let name = "engine"
 
@@ -61,7 +61,7 @@ struct EngineScenario: BenchScenario {
   }
 }
 
-/// Keeps some hundred requests in the pool until all are answered.
+/// Keeps some hundred requests in the pool until all have been answered.
 private final class EngineLoad: Sendable {
   private struct State {
     var unsent = 0

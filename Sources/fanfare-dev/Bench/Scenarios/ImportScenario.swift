@@ -22,7 +22,7 @@ struct ImportScenario: BenchScenario {
     let devices = rig.options.scaled(1_000_000, floor: 2000)
     let file = rig.path("crowd.ndjson")
     try Self.write(Crowd(devices: devices), to: file)
-    // Warm-up: a fresh server gets memory and log files from the kernel page by page.
+    // A warm-up, because a fresh server gets memory and log files from the kernel page by page.
     _ = try await take(file, devices, database, rig)
     try await database.settle()
     report.pairs = try await bench.pairs {

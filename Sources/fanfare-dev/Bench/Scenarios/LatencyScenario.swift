@@ -6,7 +6,7 @@ import PushSimulator
 import Roles
 import Synchronization
 
-/// Latency at a fixed rate of posts: until the answer, and until the push reaches the push service.
+/// The latency at a fixed rate of posts: until the answer, and until the push reaches the push service.
 struct LatencyScenario: BenchScenario {
   let name = "latency"
 
@@ -37,9 +37,10 @@ struct LatencyScenario: BenchScenario {
     return reports
   }
 
-  /// Measures the latencies of posts and of their pushes. `broadcast` is the body of a send to all users that runs
-  /// meanwhile, posted again when half of its pushes have arrived. `others`: the rate of those pushes; throws when
-  /// there were none.
+  /// Measures the latencies of posts and of their pushes.
+  ///
+  /// `broadcast` is the body of a send to all users that runs meanwhile; it is posted again when half of its pushes have
+  /// arrived. `others` is the rate of its pushes. Throws if there were none.
   static func run(
     _ rig: BenchRig, registry: String, users: Int, rate: Int, seconds: Int, broadcast: String? = nil
   ) async throws -> (answered: Latency, arrived: Latency, others: Double) {
@@ -90,7 +91,7 @@ struct LatencyScenario: BenchScenario {
               while true {
                 _ = try await post(1, broadcast)
                 posted += users
-                // At half, because a new broadcast takes a while to start.
+                // The next one is posted at half, because a new broadcast takes a while to start.
                 while arrivals.others.load(ordering: .relaxed) < posted - users / 2 {
                   try await Task.sleep(for: .milliseconds(5))
                 }
@@ -106,7 +107,7 @@ struct LatencyScenario: BenchScenario {
               try await withTimeLimit(.seconds(60), "the pushes to arrive") {
                 while arrivals.times.withLock({ $0.count }) < count { try await Task.sleep(for: .milliseconds(10)) }
               }
-              guard others > 0 else { throw BenchError("the broadcast stood still") }
+              guard others > 0 else { throw BenchError("the broadcast made no progress") }
               return (answers, others)
             }
             defer { group.cancelAll() }
@@ -127,7 +128,7 @@ struct LatencyScenario: BenchScenario {
 
   /// The body of a post to one user.
   static func body(of number: Int, users: Int, text: String) -> String {
-    // Spread over users, whose registrations would be cached otherwise.
+    // Consecutive posts go to different users, so that their registrations are not cached.
     #"{"to":{"user":"\#(Population.user((number &* 7919) % users))"},"message":{"body":"\#(text)"}}"#
   }
 }
@@ -141,7 +142,7 @@ enum DueTime {
 
   /// The due time in a payload; nil if there is none.
   static func read(from payload: [UInt8]) -> NIODeadline? {
-    // By hand, because the library's search takes microseconds per push.
+    // A search by hand, because the library's takes microseconds per push.
     guard payload.count > mark.count,
       let start = (0..<(payload.count - mark.count)).first(where: { start in
         payload[start] == mark[0] && payload[start..<(start + mark.count)].elementsEqual(mark)

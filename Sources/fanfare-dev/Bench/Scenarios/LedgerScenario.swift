@@ -8,14 +8,14 @@ import Synchronization
 
 /// The rate at which ledgers write settled sends to PostgreSQL, from record bytes to committed transactions.
 ///
-/// A send's two records lie in partitions of different topics, so they mostly come to different ledgers and never in
-/// one batch.
+/// A send's two records are in partitions of different topics. So they mostly go to different ledgers, and never in one
+/// batch.
 struct LedgerScenario: BenchScenario {
   let name = "ledger"
 
-  /// Records per batch, the default.
+  /// The default number of records per batch.
   private static let batch = 5000
-  /// A ledger's database is written all the time, so checkpoints and autovacuum run as by default.
+  /// The server's settings. Ledgers write all the time, so checkpoints and autovacuum run as by default.
   private static let server = [
     "shared_buffers": "1GB", "max_wal_size": "8GB", "checkpoint_timeout": "5min", "autovacuum": "on",
     "wal_level": "replica",
@@ -83,7 +83,9 @@ struct LedgerScenario: BenchScenario {
   }
 }
 
-/// Records of settled sends for ledgers to read. They are in files, because memory would count as the ledgers'.
+/// Records of settled sends for ledgers to read.
+///
+/// They are in files: their memory would count as the ledgers'.
 final class LedgerLog: Sendable {
   /// The number of sends in flight when a status record is read.
   private static let underWay = 10_000
@@ -105,7 +107,7 @@ final class LedgerLog: Sendable {
       else {
         throw BenchError("cannot make a file in \(NSTemporaryDirectory())")
       }
-      // Unlinked: it disappears with its last user.
+      // The kernel frees the unlinked file when it is closed.
       try FileManager.default.removeItem(atPath: path)
       self.file = file
     }

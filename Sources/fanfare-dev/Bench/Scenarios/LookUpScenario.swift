@@ -43,7 +43,7 @@ struct LookUpScenario: BenchScenario {
     }
   }
 
-  /// Looks up as many users as there are, a few million at most, so that the cache is warm.
+  /// Warms the cache: looks up as many users as the crowd has, at most a few million.
   private func warm(_ filled: BenchDatabase.Filled) async throws {
     _ = try await ask(filled, tags: min(filled.crowd.users, 2_000_000))
   }

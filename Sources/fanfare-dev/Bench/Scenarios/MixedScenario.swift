@@ -2,8 +2,9 @@ import FanfareCore
 import FoundationEssentials
 import PushSimulator
 
-/// Users with one to four devices on three platforms, some of them dead, services that throttle now and then, and
-/// messages of all sizes; with the simulator, which validates everything.
+/// A realistic mix of devices, errors and message sizes, with the simulator, which validates all pushes.
+///
+/// Users have one to four devices on three platforms, some of them dead. The services throttle now and then.
 struct MixedScenario: BenchScenario {
   let name = "mixed"
 
@@ -62,8 +63,8 @@ struct MixedScenario: BenchScenario {
             to: .user(Population.user(Self.user(ofSend: number, of: users))), number: number,
             body: Self.bodies[number % Self.bodies.count])
         })
-      // At the end everything waits for the last retries, at the start for the first batches: neither is the machine's
-      // limit.
+      // At the start the worker waits for the first batches, and at the end for the last retries. Neither time shows the
+      // machine's limit.
       let (first, last) = (sends / 10, sends * 9 / 10)
       let (start, end) = try await pipeline.withWorker(registry: registry, connections: Self.connections) { worker in
         let start = try await pipeline.sample(worker, at: first)
@@ -81,10 +82,10 @@ struct MixedScenario: BenchScenario {
         results.count { $0.outcome == .delivered }, Self.liveDevices(of: population, users: users, sends: sends)
       )
       guard delivered == live else {
-        throw BenchError("\(delivered) pushes were delivered; the users have \(live) devices that live")
+        throw BenchError("\(delivered) pushes were delivered; the users have \(live) live devices")
       }
       try await pipeline.checkSink(delivered: delivered, before: before)
-      // All results, if they are so few that they came at once.
+      // If the results are so few that they all came at once, all of them count.
       let measured = try await pipeline.results(from: start, to: end).count
       return Measurement(count: measured > 0 ? measured : results.count, from: start, to: end)
     }

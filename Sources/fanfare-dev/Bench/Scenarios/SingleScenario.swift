@@ -34,7 +34,7 @@ struct SingleScenario: BenchScenario {
     return try await BenchPipeline.with(rig, sink: sink) { pipeline in
       try await pipeline.produce(
         (0..<(warmUp + sends)).lazy.map { number in
-          // Consecutive sends go to different users, in another order than the users' numbers.
+          // The order of the sends differs from that of the users' numbers.
           Population.send(to: .user(Population.user((number &* 7919) % users)), number: number)
         })
       let measurement = try await pipeline.withWorker(registry: registry, connections: connections) { worker in

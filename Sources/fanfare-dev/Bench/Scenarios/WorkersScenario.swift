@@ -17,8 +17,8 @@ struct WorkersScenario: BenchScenario {
     } product: {
       try await run(rig, workers: 2, sink: sink, registry: registry, users: users, sends: sends)
     }
-    // Two workers, the sink, the broker and the reader of status records need as many cores; with fewer the second
-    // worker takes from the others.
+    // Two workers, the sink, the broker and the reader of status records need this many cores. With fewer the second
+    // worker takes CPU from the others.
     let cores = ProcessInfo.processInfo.activeProcessorCount
     var report = ScenarioReport(
       scenario: "\(name), 2 sharing the work", unit: "sends", connections: 1, sink: sink.name, pairs: pairs,
@@ -37,8 +37,8 @@ struct WorkersScenario: BenchScenario {
         workers in
         // The workers have their partitions before the load.
         for worker in workers { try await Ready.wait(for: worker) }
-        // Suspended until the load is complete, because the producer would compete for the cores. Their session lasts
-        // longer.
+        // The workers are suspended until the load is complete, because the producer would compete for the cores. Their
+        // sessions last longer than that.
         for worker in workers { worker.signal(SIGSTOP) }
         defer { for worker in workers { worker.signal(SIGCONT) } }
         try await pipeline.produce(

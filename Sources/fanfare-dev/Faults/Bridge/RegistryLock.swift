@@ -1,17 +1,18 @@
 import Foundation
 
-/// Locks a registry's file like another process that reads and writes it slowly: meanwhile no other process can read or
-/// write.
+/// Locks a registry's file, so that no other process can read or write it.
 ///
-/// Processes that share a SQLite file in WAL mode lock bytes of its `-shm` file: a writer byte 120, readers share bytes
-/// 123 to 127 (see SQLite's walformat, "WAL locks"). These are the same locks, taken with the same system call.
+/// It acts like a slow process that uses the file. Processes that share a SQLite file in WAL mode lock bytes of its
+/// `-shm` file: a writer byte 120, readers share bytes 123 to 127 (see SQLite's walformat, "WAL locks"). This type takes
+/// the same locks with the same system call.
 struct RegistryLock {
   private static let write: (first: Int, count: Int) = (120, 1)
   private static let read: (first: Int, count: Int) = (123, 5)
   private let file: FileHandle
 
-  /// Opens the `-shm` file, which exists while a process has the registry open. Closing it would release this process's
-  /// locks.
+  /// Opens the `-shm` file, which exists while a process has the registry open.
+  ///
+  /// Closing it would release this process's locks.
   init(registry: String) throws {
     file = try FileHandle(forUpdating: URL(fileURLWithPath: registry + "-shm"))
   }

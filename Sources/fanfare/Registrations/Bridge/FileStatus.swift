@@ -7,7 +7,9 @@ struct FileStatus {
   /// The modification time: seconds and nanoseconds since the epoch.
   let modified: (seconds: Int, nanoseconds: Int)
 
-  /// Reads the status of an open file. Nil unless it is a regular file, which has a size and can be read at any offset.
+  /// Reads the status of an open file.
+  ///
+  /// Nil unless it is a regular file, which has a size and can be read at any offset.
   init?(of descriptor: Int32) {
     var status = stat()
     guard unsafe fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
