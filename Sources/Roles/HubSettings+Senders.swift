@@ -22,7 +22,7 @@ extension HubSettings {
     return try Self.senders(apns: apns, fcm: fcm, wns: wns, keys: keys, runtime: runtime)
   }
 
-  /// Maps field names to configuration keys where they differ, because values come from files or from two keys.
+  /// Maps field names to configuration keys if they differ, as they do for values from files.
   package static let keys = [
     "privateKey": "keyFile", "secret": "secretFile", "trustRoots": "trustRootsFile", "connectTo.host": "connectHost",
     "connectTo.port": "connectPort",

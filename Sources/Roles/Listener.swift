@@ -32,7 +32,7 @@ package struct Listener: Service {
     }
   }
 
-  /// The error for the port's key that corresponds to the kernel's error `code`; nil if the code is not about the port.
+  /// The error about the port's key for the kernel's error `code`; nil if the code is not about it.
   static func refusal(of port: String, code: Int32) -> SettingsError? {
     switch code {
     case EACCES: SettingsError(port, "cannot be listened on: permission denied")

@@ -6,7 +6,7 @@ import RDKafka
 import Roles
 import Synchronization
 
-/// `fanfare-dev role`: a role of the product, which can also use an embedded cluster's settings and a stepped clock.
+/// `fanfare-dev role`: a role of the product, with settings for an embedded cluster and a stepped clock.
 struct RoleCommand: AsyncParsableCommand {
   /// The roles of the product.
   enum Role: String, CaseIterable, ExpressibleByArgument {

@@ -27,7 +27,9 @@ package struct HubSettings: Sendable {
   package let quota: SendQuota?
   let apns: APNsSettings?
   let fcm: FCMSettings?
-  /// The most pushes to FCM of all workers in any 60 seconds; nil for no limit, the default with a simulator.
+  /// The most pushes to FCM of all workers in any 60 seconds.
+  ///
+  /// Nil for no limit, the default with a simulator.
   let fcmPushesPerMinute: Int?
   let wns: WNSSettings?
   /// The most connections of one process to APNs and to FCM, or to a simulator of them.

@@ -3,7 +3,7 @@ import Ledger
 import Logging
 import PostgreSQL
 
-/// The ledger's store: a SQLite file on this machine, or a PostgreSQL database that several ledgers share.
+/// The ledger's store: a local SQLite file, or a PostgreSQL database that several ledgers share.
 ///
 /// - `ledger.path` (text, default `fanfare-ledger.sqlite`): the file, used if `ledger.postgres.url` is absent.
 /// - `ledger.postgres.*`: the database; see `PostgreSQLConfiguration`. `maximumConnections` is 4 by default, and at

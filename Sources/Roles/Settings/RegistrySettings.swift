@@ -4,7 +4,7 @@ package import Logging
 import PostgreSQL
 package import Registry
 
-/// The registry's store: a SQLite file on this machine, or a PostgreSQL database that many machines share.
+/// The registry's store: a local SQLite file, or a PostgreSQL database that many machines share.
 ///
 /// - `registry.path` (text, default `fanfare-registry.sqlite`): the file, used if `registry.postgres.url` is absent.
 /// - `registry.postgres.url` (text): libpq's connection string,

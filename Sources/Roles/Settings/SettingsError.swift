@@ -20,7 +20,9 @@ package struct SettingsError: Error, Hashable, CustomStringConvertible {
 }
 
 extension SettingsError {
-  /// Translates an error of another target into one that names the key; nil if the settings are not the cause.
+  /// Translates an error of another target into one that names the key.
+  ///
+  /// Nil if the settings are not the cause.
   init?(cause: any Error) {
     switch cause {
     case let error as SettingsError: self = error

@@ -13,7 +13,9 @@ import ServiceLifecycle
 import Synchronization
 import UnixSignals
 
-/// The product's roles in one process, over an embedded cluster, simulated push services and a temporary directory.
+/// The product's roles in one process, with an embedded cluster and simulated push services.
+///
+/// All files are in a temporary directory.
 struct Demo {
   /// The demonstration to run.
   enum Show {

@@ -259,7 +259,7 @@ actor FaultDeployment {
     return try await arrivals(on: platform, at: JSONDecoder().decode(Page.self, from: list).devices.map(\.handle))
   }
 
-  /// The arrivals on the devices; none for a device that the simulator has forgotten, as it does beyond 100,000.
+  /// The arrivals on the devices. The simulator forgets devices beyond 100,000; they have none.
   func arrivals(on platform: Platform, at devices: [String]) async throws -> [PushArrival] {
     let simulator = try simulated()
     var arrivals: [PushArrival] = []

@@ -125,7 +125,7 @@ final class FaultLoad: Sendable {
     }
   }
 
-  /// The time to live of a send: the short one for every tenth of each user, and so for every tenth of all.
+  /// The time to live of a send: the short one for every tenth send of each user.
   private func timeToLive(of number: Int) -> Duration? {
     (number / FaultDeployment.users + number) % 10 == 0 ? timeToLive : nil
   }

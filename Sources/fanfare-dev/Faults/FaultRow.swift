@@ -58,7 +58,7 @@ extension FaultRow: Encodable {
 enum RepeatLimit: Sendable {
   /// None: every answer arrived, and the worker could record it.
   case none
-  /// At most this many for each injury, at most a quarter of it for half of the injuries, and none besides.
+  /// At most this many for each injury, a quarter of it for half of the injuries, and no others.
   case each(most: Int)
   /// Any number: answers or their records were lost during the fault.
   ///

@@ -2,7 +2,7 @@ import FanfareCore
 import FoundationEssentials
 import Ledger
 
-/// Runs a fault scenario: injures a deployment under load, waits until everything settles, and audits it.
+/// Runs a fault scenario: injures a deployment under load, waits until all sends settle, and audits it.
 enum FaultRun {
   /// The numbers of the audit that are checked here.
   private struct Audit: Decodable {
@@ -58,9 +58,9 @@ enum FaultRun {
     }
   }
 
-  /// The difference between the number of devices in a settled send's report and that of the user's devices.
+  /// Compares the number of devices in a settled send's report with that of the user's devices.
   ///
-  /// Sends that reached no device are counted elsewhere.
+  /// Returns the difference. Sends that reached no device are counted elsewhere.
   static func devicesAmiss(in report: SendReport, ofSend number: Int) -> Int {
     guard report.state == .settled else { return 0 }
     return abs(report.counts.values.flatMap(\.values).reduce(0, +) - FaultLoad.devices(ofSend: number))

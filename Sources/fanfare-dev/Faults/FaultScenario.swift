@@ -35,9 +35,9 @@ struct FaultScenario: Sendable {
   let timeToLive: Duration?
   /// Inspects the arrivals after everything has settled.
   let inspect: (@Sendable (FaultDeployment, FaultLoad) async throws -> FaultFindings)?
-  /// Injures and heals the deployment, and returns the repeated pushes of each injury if they can be attributed.
+  /// Injures and heals the deployment.
   ///
-  /// It notes the end of the injury unless that is its last step.
+  /// Returns the repeated pushes of each injury if they can be attributed. It notes the end of the injury unless that is its last step.
   let injure: @Sendable (FaultDeployment, _ isQuick: Bool) async throws -> [Int]
 
   init(
@@ -220,8 +220,9 @@ struct FaultTopics: Sendable {
   ///
   /// The delays are short to save time, and few because the group of each pump must form again when workers are killed.
   static let few = FaultTopics(retryDelays: [2, 15], partitions: 16)
-  /// The topics for an outage of many minutes: longer delays, and room for ten minutes of deferred records.
+  /// The topics for an outage of many minutes.
   ///
+  /// They have longer delays, and room for ten minutes of deferred records.
   /// 24 partitions were too few, because the few users do not spread evenly. With more partitions batches are smaller,
   /// and the embedded cluster, which scans a partition's log for each batch, is slower.
   static let many = FaultTopics(retryDelays: [2, 15, 60, 300], partitions: 32)

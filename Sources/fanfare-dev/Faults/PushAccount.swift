@@ -17,7 +17,7 @@ struct PushAccount: Sendable {
   /// Whether the fault may suppress every answer to a push until it is given up as unconfirmed.
   var mayStayUnconfirmed = false
 
-  /// The number of outcomes that the fault does not explain, plus the difference between deliveries and arrivals.
+  /// The number of unexplained outcomes, plus the difference between deliveries and arrivals.
   ///
   /// Every message is valid, every user keeps their devices, nothing is cancelled, and no fault lasts as long as a push
   /// is retried.

@@ -14,7 +14,7 @@ struct APIClient: Sendable {
 
   let base: String
 
-  /// No connection retries: a process that restarts listens on another port, and the caller must ask there.
+  /// The client, without connection retries: a restarted process listens on another port.
   private static let http: HTTPClient = {
     var configuration = HTTPClient.Configuration.singletonConfiguration
     configuration.connectionPool.retryConnectionEstablishment = false

@@ -243,7 +243,7 @@ struct LineSplitter {
 
 /// Waits until a role is ready.
 enum Ready {
-  /// Requests `/readyz` until it answers 2xx, at the operations listener that the role announces or at the port.
+  /// Requests `/readyz` until it answers 2xx, at the port or the announced operations listener.
   static func wait(for process: ChildProcess, port: Int? = nil) async throws {
     let address = if let port { "127.0.0.1:\(port)" } else { try await process.address(of: "operations") }
     let client = APIClient(base: "http://" + address)

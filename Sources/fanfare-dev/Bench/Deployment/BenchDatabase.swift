@@ -4,7 +4,7 @@ import PostgreSQL
 import PrivatePostgreSQL
 import Registry
 
-/// A PostgreSQL server with registries for a measurement: a private server, or the one that the user named.
+/// A PostgreSQL server with registries for a measurement: a private one, or the one the user named.
 final class BenchDatabase: Sendable {
   /// A registry that contains a crowd.
   struct Filled {

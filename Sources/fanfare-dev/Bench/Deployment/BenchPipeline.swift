@@ -7,7 +7,7 @@ import RDKafka
 import Roles
 import Worker
 
-/// A cluster and workers in separate processes, with the sends for them and their status records, for one run.
+/// A cluster and workers in separate processes for one run, with sends and status records.
 final class BenchPipeline: Sendable {
   /// The unit in which finished work is counted.
   enum Counting: Sendable {

@@ -14,7 +14,7 @@ struct Ceiling: Sendable {
     self.rig = rig
   }
 
-  /// Sends pushes with the product's own header fields, over `connections` connections with 100 streams each.
+  /// Sends pushes with the product's header fields, over connections with 100 streams each.
   func run(_ sink: Sink, pushes: Int, connections: Int, body: [UInt8]? = nil) async throws -> Measurement {
     let bodyFile = rig.path("h2load-body")
     try Data(body ?? rig.specimen.body).write(to: URL(fileURLWithPath: bodyFile))

@@ -104,7 +104,7 @@ final class DeviceCounter: Sendable {
     await reading
   }
 
-  /// Suspends until the records name `devices` devices, and calls `sample` with their number at that moment.
+  /// Suspends until the records name `devices` devices, and calls `sample` with their number then.
   func when<Sample: Sendable>(_ devices: Int, sample: @escaping @Sendable (Int) throws -> Sample) async throws -> Sample
   {
     try await withTaskCancellationHandler {

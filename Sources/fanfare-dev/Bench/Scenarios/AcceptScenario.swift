@@ -4,8 +4,9 @@ import Hummingbird
 import NIOCore
 import Roles
 
-/// The rate of sends that the front end accepts, each acknowledged by Kafka, compared with Hummingbird's server with a
-/// constant answer.
+/// The rate of sends that the front end accepts, each acknowledged by Kafka.
+///
+/// The ceiling is Hummingbird's server with a constant answer.
 struct AcceptScenario: BenchScenario {
   let name = "accept"
 

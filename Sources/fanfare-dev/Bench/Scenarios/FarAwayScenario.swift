@@ -5,7 +5,9 @@ import NIOCore
 import PushSimulator
 import Synchronization
 
-/// A push service 50 ms away: the stream limit must bound the rate, not the machine, and memory must stay bounded.
+/// A push service 50 ms away.
+///
+/// The stream limit must bound the rate, not the machine, and memory must stay bounded.
 struct FarAwayScenario: BenchScenario {
   let name = "far away"
 

@@ -6,9 +6,9 @@ import PostgreSQL
 import RDKafka
 import Synchronization
 
-/// The rate at which ledgers write settled sends to PostgreSQL, from record bytes to committed transactions.
+/// The rate at which ledgers write settled sends to PostgreSQL.
 ///
-/// A send's two records are in partitions of different topics. So they mostly go to different ledgers, and never in one
+/// It counts from record bytes to committed transactions. A send's two records are in partitions of different topics. So they mostly go to different ledgers, and never in one
 /// batch.
 struct LedgerScenario: BenchScenario {
   let name = "ledger"

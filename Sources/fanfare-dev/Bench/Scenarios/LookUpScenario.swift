@@ -2,7 +2,7 @@ import FanfareCore
 import Registry
 import Roles
 
-/// The look-up of a batch's devices in PostgreSQL as a worker does it, with few registrations and with very many.
+/// A worker's look-up of a batch's devices in PostgreSQL, with few and with very many registrations.
 struct LookUpScenario: BenchScenario {
   let name = "look-up"
 

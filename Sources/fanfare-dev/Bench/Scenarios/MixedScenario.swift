@@ -2,7 +2,7 @@ import FanfareCore
 import FoundationEssentials
 import PushSimulator
 
-/// A realistic mix of devices, errors and message sizes, with the simulator, which validates all pushes.
+/// A realistic mix of devices, errors and message sizes. The simulator validates all pushes.
 ///
 /// Users have one to four devices on three platforms, some of them dead. The services throttle now and then.
 struct MixedScenario: BenchScenario {

@@ -1,6 +1,8 @@
 import FanfareCore
 
-/// A backlog of sends, each to one user with one iPhone: from the start of consumption to the last status record.
+/// A backlog of sends, each to one user with one iPhone.
+///
+/// The measurement lasts from the start of consumption to the last status record.
 struct SingleScenario: BenchScenario {
   let name = "single"
 
