@@ -4,7 +4,7 @@ import Testing
 
 @testable import fanfare_dev
 
-/// What an app does and a person sees, through every process of a deployment.
+/// The flows of an app and its users, through every process of a deployment.
 @Suite(.serialized) struct AppFlowTests {
   static let phone = String(repeating: "1a", count: 32)
   static let android = "android-1"
@@ -16,7 +16,7 @@ import Testing
       let api = try await deployment.startFrontEnd()
       let operations = try await deployment.ready(worker)
 
-      // Flow A: an id, then the registration under it.
+      // Flow A: get an id, then register with it.
       let issued = try await api.call("POST", "/api/register?handle=\(Self.phone)", user: "bob")
       #expect(issued.status == 200)
       let id = try #require(
@@ -25,7 +25,7 @@ import Testing
         "PUT", "/api/register/\(id)", user: "bob",
         body: #"{"Platform":"apns","Handle":"\#(Self.phone)","Tags":["news"]}"#)
       #expect(completed.status == 200)
-      // Flow B: by installation.
+      // Flow B: register by installation.
       for body in [
         #"{"platform":"android","instId":"i-1","deviceToken":"\#(Self.android)"}"#,
         #"{"platform":"windows","instId":"i-2","channelUri":"\#(Self.channel)"}"#,
@@ -65,7 +65,7 @@ import Testing
       let shown = try onWindows.map { toast in try ToastText(toast).text }
       #expect(shown == expected)
 
-      // A message larger than any service takes is no error for the caller; the report says what became of it.
+      // The API accepts a message that is too large for every service; the report shows the rejection.
       let large = String(repeating: "x", count: 60 * 1024)
       let answer = try await api.call(
         "POST", "/api/notifications?pns=apns&to_tag=bob", user: "alice", body: "\"\(large)\"")
@@ -96,7 +96,7 @@ import Testing
     }
   }
 
-  /// Carol logs in on bob's phone: from then on what is sent to bob no longer reaches it.
+  /// Carol logs in on bob's phone. From then on sends to bob do not reach the phone.
   private func phoneChangesHands(_ deployment: Deployment, _ api: Caller, id: String) async throws {
     let body = #"{"platform":"APNS","handle":"\#(Self.phone.uppercased())"}"#
     #expect(try await api.call("PUT", "/api/register/\(id)", user: "carol", body: body).status == 200)
@@ -108,7 +108,7 @@ import Testing
       #expect(report["state"] as? String == state)
     }
     #expect(try await deployment.arrivals("apns", Self.phone).count == before + 1)
-    // Somebody else's id with another handle: the app is told to get its own, and nothing changes.
+    // The id of another user with another handle: 410 tells the app to get a new id. The registration is unchanged.
     let other = #"{"platform":"apns","handle":"\#(String(repeating: "2b", count: 32))"}"#
     #expect(try await api.call("PUT", "/api/register/\(id)", user: "bob", body: other).status == 410)
   }
@@ -172,7 +172,7 @@ import Testing
     #expect(try await read.exitStatus() == 0)
   }
 
-  /// A role's metrics have the names that dashboards are built on, and promtool has nothing to say against them.
+  /// A role exports the metrics that dashboards use, and promtool reports no problem.
   private func metricsAreSound(_ deployment: Deployment, _ caller: Caller, _ names: [String]) async throws {
     let answer = try await caller.get("/metrics")
     #expect(answer.status == 200)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import fanfare_dev
 
-/// `fanfare audit` over a deployment that works.
+/// `fanfare audit` on a running deployment.
 @Suite(.serialized) struct AuditTests {
   private func audit(_ deployment: Deployment) async throws -> (status: Int32, report: [String: Any]) {
     let (status, output, errors) = try await deployment.run(["audit", "--json"])
@@ -27,14 +27,14 @@ import Testing
         let answer = try await api.call(
           "POST", "/api/notifications?pns=gcm&to_tag=\(user)", user: "alice", body: "\"\(number)\"")
         #expect(answer.status == 200)
-        // While the worker is at it: nothing is missed, and nothing invented.
+        // While the worker dispatches: the audit counts each send exactly once.
         guard number % 20 == 10 else { continue }
         let (status, report) = try await audit(deployment)
         #expect(status == 0, "\(report)")
         #expect(count(report, "accepted") == number + 1)
         #expect(count(report, "accepted") == count(report, "settled") + count(report, "inFlight"))
       }
-      // What no worker can read, and a send to a hub that nobody serves.
+      // Records that no worker can read, and a send to an unknown hub.
       let topics = deployment.topics
       let stray = SendRequest(
         id: .timeOrdered(at: SystemWallClock().now()), hub: try #require(HubName("elsewhere")),
@@ -53,7 +53,7 @@ import Testing
       #expect(status == 0)
       #expect(output.hasPrefix("accepted 41 = settled 41 + in flight 0\n"))
 
-      // A status of a send that never was.
+      // A status record of a send that does not exist.
       let phantom = StatusRecord(
         send: .timeOrdered(at: SystemWallClock().now()), hub: .default, state: .noTarget, sender: nil,
         audience: .user("bob"),

@@ -3,13 +3,13 @@ import Testing
 
 @testable import fanfare_dev
 
-/// The benchmark measures what it says: with small numbers, every push and every record is counted at both ends.
+/// Small runs of the benchmark; each scenario compares its counts of pushes and records at both ends.
 @Suite(.timeLimit(.minutes(15)))
 struct BenchTests {
   @Test func everyScenarioCountsWhatItSends() async throws {
     let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-bench-test-\(UUID())")
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-    // What is left behind is in the system's temporary directory.
+    // A failure to remove it leaves only a temporary directory.
     defer { try? FileManager.default.removeItem(at: directory) }
     let bench = try ChildProcess(["bench", "--quick", "--json"], name: "bench", directory: directory)
     defer { bench.destroy() }
@@ -30,7 +30,7 @@ struct BenchTests {
     }
   }
 
-  /// What a program reads is whole, whatever went wrong.
+  /// The JSON document on standard output is complete even after a failure.
   @Test func failedScenarioKeepsOtherRows() async throws {
     try await withDirectory("bench") { directory in
       let bench = try ChildProcess(
@@ -38,7 +38,7 @@ struct BenchTests {
         directory: directory, keepsOutput: true)
       defer { bench.destroy() }
       #expect(try await bench.exitStatus() == 1)
-      // There are none yet.
+      // This run has no other rows.
       #expect(try bench.output() == #"{"scenarios":[]}"# + "\n")
     }
   }

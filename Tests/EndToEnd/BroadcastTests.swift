@@ -4,12 +4,12 @@ import Testing
 
 @testable import fanfare_dev
 
-/// A broadcast in a deployment of processes: watched, paused, and finished although its worker was killed.
+/// A broadcast in a deployment: observed, paused, and completed although its worker is killed.
 @Suite(.serialized) struct BroadcastTests {
   private static let devices = 3_000
   private static let settings = ["FANFARE_WORKER_PAGE_DEVICES": "100", "FANFARE_SIMULATOR_RECORDS_PUSHES": "true"]
 
-  /// Posts a send to everybody who carries `news`.
+  /// Posts a send to all registrations with the tag `news` and without `muted`.
   private func post(_ api: Caller, _ more: String = "") async throws -> String {
     let body = #"{"to":{"expression":"news && !muted"},"message":{"body":"Goal"}\#(more)}"#
     let answer = try await api.call("POST", "/api/sends", user: "alice", body: body)
@@ -25,7 +25,7 @@ import Testing
     ((report["counts"] as? [String: Any])?["apns"] as? [String: Any])?["delivered"] as? Int ?? 0
   }
 
-  @Test(.timeLimit(.minutes(5))) func broadcastThatIsPausedKilledAndResumedIsExact() async throws {
+  @Test(.timeLimit(.minutes(5))) func pausedBroadcastIsCompleteAfterWorkerIsKilled() async throws {
     try await Deployment.with(Self.settings) { deployment in
       let registry = deployment.directory.appending(path: "registry.sqlite").path
       let muted = 200
@@ -53,7 +53,7 @@ import Testing
       #expect(delivered(report) == Self.devices)
       let counts = try await deployment.simulator.get("/counts").json
       let accepted = try #require(counts["accepted"] as? Int)
-      // The page that was under way when the worker was killed, and nothing else.
+      // Only the page that was in progress when the worker was killed may be repeated.
       #expect(accepted >= Self.devices && accepted <= Self.devices + 200)
       let end = try await broadcast(send, api)
       #expect(end["pages"] as? Int == end["finishedPages"] as? Int)

@@ -6,9 +6,9 @@ import NIOHTTP1
 
 @testable import fanfare_dev
 
-/// Somebody who calls one server over HTTP, like `curl` does.
+/// A client of one server over HTTP, like `curl`.
 struct Caller: Sendable {
-  /// What a server answered.
+  /// The response of the server.
   struct Answer: Sendable {
     let status: Int
     let headers: [String: String]
@@ -26,10 +26,10 @@ struct Caller: Sendable {
   /// Scheme, host and port.
   let base: String
 
-  /// Without credentials.
+  /// Sends a GET request, without credentials unless `user` is given.
   func get(_ path: String, user: String? = nil) async throws -> Answer { try await call("GET", path, user: user) }
 
-  /// As a user of the demo authenticator, whose password is the name.
+  /// Sends a request, as `user` of the demo authenticator if given: the password is the name.
   func call(
     _ method: String, _ path: String, user: String? = nil, body: String? = nil, type: String = "application/json",
     headers: [(String, String)] = []
@@ -53,8 +53,9 @@ struct Caller: Sendable {
   }
 }
 
-/// Runs a test in a directory of its own, which is removed in any case; unless `FANFARE_TEST_KEEP` is set, for whoever
-/// wants to read what the processes said.
+/// Runs a test in a new directory and removes the directory, also after a failure.
+///
+/// Set `FANFARE_TEST_KEEP` to keep the directory with the logs of the processes.
 func withDirectory<Value>(_ name: String, _ body: (URL) async throws -> Value) async throws -> Value {
   let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-\(name)-\(UUID())")
   try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
@@ -66,7 +67,7 @@ func withDirectory<Value>(_ name: String, _ body: (URL) async throws -> Value) a
   return try result.get()
 }
 
-/// Asks again and again until the answer is yes: another process's state has no signal to wait for.
+/// Polls until `condition` is true: a change of state in another process gives no signal to wait for.
 func eventually(
   within limit: Duration = .seconds(60), _ what: String, _ condition: @escaping @Sendable () async throws -> Bool
 ) async throws {

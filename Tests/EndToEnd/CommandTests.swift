@@ -6,9 +6,9 @@ import Testing
 
 @testable import fanfare_dev
 
-/// The program as somebody meets it on the command line.
+/// The commands of both programs: help, errors, exit statuses and the demo.
 @Suite(.serialized) struct CommandTests {
-  /// Runs the program until it ends, in a directory that holds nothing but a file `notes`.
+  /// Runs the program until it ends, in a directory that contains only a file `notes`.
   private func run(
     _ arguments: [String], environment: [String: String] = [:], within limit: Duration = .seconds(120)
   ) async throws -> (status: Int32, lines: [String], errors: String) {
@@ -20,7 +20,7 @@ import Testing
       defer { process.destroy() }
       let status = try await process.exitStatus(within: limit)
       var lines: [String] = []
-      // The output ends with the process: reading on until there is nothing more.
+      // The output ends with the process: read until its end.
       while let line = try? await process.line() { lines.append(line) }
       return (status, lines, process.log)
     }
@@ -38,7 +38,7 @@ import Testing
     ["registrations", "import"],
     ["registrations", "export"], ["registrations", "tombstones"],
   ])
-  func everyRoleExplainsItself(command: [String]) async throws {
+  func helpShowsOverviewAndUsage(command: [String]) async throws {
     let (status, lines, _) = try await run(command + ["--help"])
     #expect(status == 0)
     #expect(lines.contains { $0.hasPrefix("OVERVIEW: ") })
@@ -67,8 +67,8 @@ import Testing
     #expect(errors.hasPrefix("Error: ") && errors.contains(option), "\(errors)")
   }
 
-  /// The kernel chooses the port.
-  @Test(arguments: ["broker", "simulator"]) func everyRoleSaysWhereItAnswersOperators(role: String) async throws {
+  /// The kernel chooses the port; the role logs it.
+  @Test(arguments: ["broker", "simulator"]) func roleLogsItsOperationsAddress(role: String) async throws {
     try await withDirectory("command") { directory in
       let environment = ["FANFARE_LOG_LEVEL": "notice"]
       let process = try ChildProcess([role], name: role, environment: environment, directory: directory)
@@ -79,8 +79,8 @@ import Testing
     }
   }
 
-  /// Each hub has users of its own.
-  @Test func userNeedsHub() async throws {
+  /// A user name is unique only within a hub.
+  @Test func replayOfUserNeedsHub() async throws {
     let command = ["replay", "--from", "2026-01-01T00:00:00Z", "--to", "2026-01-02T00:00:00Z", "--user", "bob"]
     let hubs = Self.kafka.merging(["FANFARE_HUBS": "east,west"]) { $1 }
     let (status, _, errors) = try await run(command, environment: hubs)
@@ -88,7 +88,7 @@ import Testing
     #expect(errors.contains("Give --hub, one of east, west"), "\(errors)")
   }
 
-  /// A letter too few, and somebody believes in a limit that is not there.
+  /// Without the warning, a misspelled variable would silently set no limit.
   @Test func unknownVariableIsNamed() async throws {
     let (_, _, errors) = try await run(["audit"], environment: ["FANFARE_WORKER_MAXIMUM_RECORD": "1"])
     #expect(errors.hasPrefix("fanfare: unknown environment variables: FANFARE_WORKER_MAXIMUM_RECORD; "), "\(errors)")
@@ -179,7 +179,7 @@ import Testing
 
   @Test(arguments: [("api", "api.port"), ("worker", "operations.port"), ("demo", "--port")])
   func takenPortEndsRoleWithItsKey(role: String, key: String) async throws {
-    // Any other process that listens would do.
+    // Any listening process would do.
     let cluster = try EmbeddedCluster(topics: [], logger: TestKafka.quietLogger)
     defer { cluster.close() }
     let port = try #require(cluster.bootstrapServers.split(separator: ":").last)
@@ -210,7 +210,7 @@ import Testing
       lines.contains { $0.contains("arrived     on alice's iPhone") && $0.contains("From bob: Hello from Kafka") })
   }
 
-  /// However few they are, there is time for a pause and two deaths.
+  /// Even the smallest broadcast runs long enough for a pause and two killed workers.
   @Test(.timeLimit(.minutes(5))) func smallestBroadcastSurvivesKilledWorkers() async throws {
     let (status, lines, errors) = try await run(["demo", "--broadcast", "2001", "--once"], within: .seconds(280))
     #expect(status == 0, "\(errors)")
@@ -223,7 +223,7 @@ import Testing
     #expect(report["pages"] as? Int ?? 0 >= 20)
   }
 
-  /// A visitor who has seen enough is told of no error.
+  /// Interrupting the demo is not an error that needs a message.
   @Test(.timeLimit(.minutes(3))) func interruptedDemoReportsNoError() async throws {
     try await withDirectory("demo") { directory in
       let demo = try ChildProcess(
@@ -231,7 +231,7 @@ import Testing
       defer { demo.destroy() }
       while try await !demo.line().hasPrefix("Registering") {}
       demo.signal(SIGINT)
-      // It has not come to its end.
+      // The demo was not completed.
       #expect(try await demo.exitStatus() == 1)
       #expect(demo.log == "")
       let left = try FileManager.default.contentsOfDirectory(atPath: directory.path)

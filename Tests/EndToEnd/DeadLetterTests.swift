@@ -5,7 +5,7 @@ import Testing
 
 @testable import fanfare_dev
 
-/// `fanfare dead-letters` over a deployment that has some.
+/// `fanfare dead-letters` on a deployment with dead letters.
 @Suite(.serialized) struct DeadLetterTests {
   private func list(_ deployment: Deployment, _ filter: [String] = []) async throws -> [[String: Any]] {
     let (status, output, errors) = try await deployment.run(["dead-letters", "list", "--json"] + filter)
@@ -15,7 +15,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(3))) func lettersAreListedShownAndRedriven() async throws {
+  @Test(.timeLimit(.minutes(3))) func deadLettersAreListedShownAndRedriven() async throws {
     try await Deployment.with { deployment in
       _ = try await deployment.ready(try deployment.startWorker())
       let topics = deployment.topics
@@ -54,7 +54,7 @@ import Testing
       #expect(kept.value == Array("not json, and secret".utf8))
       #expect(try await deployment.run(["dead-letters", "show", "31/4000000"]).status == 64)
 
-      // Nothing has changed: what is put back comes again, with the same bytes.
+      // The cause is not removed: a redriven record is dead-lettered again, with the same bytes.
       let (dry, would, _) = try await deployment.run(["dead-letters", "redrive", "--dry-run"])
       #expect(dry == 0)
       #expect(would == "2 records would be redriven\n")
@@ -70,7 +70,7 @@ import Testing
       let copy = try DeadLetter.decode(Array(second.utf8.dropLast())[...])
       #expect((copy.key, copy.value, copy.origin != kept.origin) == (kept.key, kept.value, true))
 
-      // Once is enough, whatever has become of it: what came again is the next letter's.
+      // A letter is redriven only once, even if its record was dead-lettered again as a new letter.
       let (twice, none, _) = try await deployment.run(["dead-letters", "redrive", "--letter", place])
       #expect(twice == 0)
       #expect(none == "0 records redriven\n1 were redriven before, see --again\n")
@@ -83,7 +83,7 @@ import Testing
         try await deployment.run(["dead-letters", "redrive", "--dry-run"]).output
           == "2 records would be redriven\n3 were redriven before, see --again\n")
 
-      // A value that was not kept whole cannot be put back.
+      // A letter whose value was cut cannot be redriven.
       let large = DeadLetter(
         reason: .tooLarge, detail: "too large", origin: DeadLetter.Origin(topic: topics.sends, partition: 0, offset: 0),
         at: SystemWallClock().now(), key: nil, value: [], valueSize: 900_000)
@@ -93,7 +93,7 @@ import Testing
       #expect(why.hasPrefix("0 records redriven\nrefused "))
       #expect(try await deployment.run(["audit"]).status == 0)
 
-      // Nor can be what is no letter; whoever puts letters back is told of it as whoever lists them.
+      // A record that is not a dead letter cannot be redriven. Both commands report it.
       try await deployment.produce([ProducerRecord(topic: topics.deadLetter, key: nil, value: Array("no letter".utf8))])
       for command in [["redrive", "--dry-run"], ["list"]] {
         let (_, _, errors) = try await deployment.run(["dead-letters"] + command)

@@ -8,14 +8,14 @@ import Synchronization
 
 @testable import fanfare_dev
 
-/// A whole deployment in processes of its own: broker, simulator, ledger, and as many front ends and workers as a test
-/// wants. Where `FANFARE_TEST_KAFKA` names a real cluster, that takes the place of the broker, with topics of the
-/// deployment's own.
+/// A deployment in separate processes: broker, simulator, ledger, and the front ends and workers that a test starts.
+///
+/// If `FANFARE_TEST_KAFKA` names a real cluster, the deployment uses it instead of a broker, with its own topic prefix.
 final class Deployment: Sendable {
   let directory: URL
   /// The cluster's `host:port`.
   let bootstrapServers: String
-  /// What its topics are called.
+  /// The names of its topics.
   let topics: Topics
   let simulator: Caller
   /// The ledger's operations address.
@@ -23,7 +23,7 @@ final class Deployment: Sendable {
   private let environment: [String: String]
   private let processes: Processes
 
-  /// Every process that was started, so that none is left behind.
+  /// All started processes; used to end every one of them.
   private final class Processes: Sendable {
     private let all = Mutex<[ChildProcess]>([])
 
@@ -47,15 +47,15 @@ final class Deployment: Sendable {
       for process in all.withLock({ $0 }) { process.destroy() }
     }
 
-    /// The ends of all logs, for whoever reads a failure.
+    /// The last lines of all logs, printed after a failure.
     var logs: String {
       all.withLock { $0 }.map { "--- \($0.name)\n\($0.lastWords)" }.joined(separator: "\n")
     }
   }
 
-  /// Runs a test in a deployment, and ends every process of it in any case.
+  /// Runs a test in a deployment and ends all its processes, also after a failure.
   ///
-  /// `settings` are further environment variables of every process.
+  /// `settings` are additional environment variables of every process.
   static func with(_ settings: [String: String] = [:], _ body: (Deployment) async throws -> Void) async throws {
     try await withDirectory("deployment") { directory in
       let processes = Processes()
@@ -107,7 +107,7 @@ final class Deployment: Sendable {
     self.ledger = Caller(base: "http://" + (try await ledger.address(of: "operations")))
   }
 
-  /// Starts another front end and gives a caller for it, once it is ready.
+  /// Starts another front end and returns a caller for it once it is ready.
   func startFrontEnd() async throws -> Caller {
     let process = try processes.start("api", environment, directory)
     let caller = Caller(base: "http://" + (try await process.address()))
@@ -115,10 +115,10 @@ final class Deployment: Sendable {
     return caller
   }
 
-  /// Starts another worker. It takes part in the work some seconds later; see `ready`.
+  /// Starts another worker. It needs some seconds to join; see `ready`.
   func startWorker() throws -> ChildProcess { try processes.start("worker", environment, directory) }
 
-  /// Suspends until the worker can do its job; gives a caller for its operations address.
+  /// Suspends until the worker is ready. Returns a caller for its operations address.
   func ready(_ worker: ChildProcess) async throws -> Caller {
     let caller = Caller(base: "http://" + (try await worker.address(of: "operations")))
     try await eventually("the worker to be ready") { try await caller.get("/readyz").status == 200 }
@@ -135,7 +135,7 @@ final class Deployment: Sendable {
     return (status, try process.output(), process.log)
   }
 
-  /// Puts records onto topics, as any backend may. Throws when Kafka has not acknowledged all of them.
+  /// Produces records directly, as any backend may. Throws unless Kafka acknowledges all of them.
   func produce(_ records: [ProducerRecord]) async throws {
     let client = KafkaClientConfiguration(
       bootstrapServers: bootstrapServers, clientID: "test",
@@ -147,7 +147,7 @@ final class Deployment: Sendable {
     await running
   }
 
-  /// Asks every process to end (SIGTERM), the last one first, and gives their exit statuses.
+  /// Ends every process by SIGTERM, the last started first, and returns their exit statuses.
   func terminate() async throws -> [(name: String, status: Int32)] { try await processes.terminate() }
 
   /// The payloads that arrived on a device, oldest first, as JSON values; XML as text.
@@ -158,7 +158,7 @@ final class Deployment: Sendable {
     return notifications.compactMap { $0["payload"] }
   }
 
-  /// Suspends until a number of pushes has been accepted by all services together, or more.
+  /// Suspends until all push services together have accepted at least `count` pushes.
   func arrived(_ count: Int, within limit: Duration = .seconds(60)) async throws {
     let simulator = simulator
     try await eventually(within: limit, "\(count) pushes to arrive") {
@@ -166,7 +166,7 @@ final class Deployment: Sendable {
     }
   }
 
-  /// Suspends until the send has ended, and gives its report.
+  /// Suspends until the send has settled and returns its report.
   func settled(_ send: String, as user: String, at caller: Caller) async throws -> [String: Any] {
     try await eventually("send \(send) to settle") {
       let answer = try await caller.get("/api/sends/\(send)", user: user)

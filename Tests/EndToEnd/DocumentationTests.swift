@@ -3,12 +3,12 @@ import Testing
 
 @testable import fanfare_dev
 
-/// The commands of README and articles, run as a reader runs them.
+/// Runs the commands of the README and the articles as a reader would.
 @Suite struct DocumentationTests {
   private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
 
-  /// The commands with `curl` that a page shows, in their order.
+  /// The `curl` commands of a page, in order.
   private static func requests(in page: String) throws -> [String] {
     let text = try String(contentsOf: root.appending(path: page), encoding: .utf8)
     var (commands, isCode): ([String], Bool) = ([], false)
@@ -24,7 +24,7 @@ import Testing
   }
 
   @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/curl")), .timeLimit(.minutes(3)))
-  func everyRequestOfThePagesSucceeds() async throws {
+  func everyDocumentedRequestSucceeds() async throws {
     try await withDirectory("documentation") { directory in
       let demo = try ChildProcess(["demo", "--sends", "1"], name: "demo", environment: [:], directory: directory)
       defer { demo.destroy() }
@@ -36,7 +36,7 @@ import Testing
       try await eventually("the demo to be ready") { try await caller.get("/readyz").status == 200 }
       #expect(try Self.requests(in: "README.md").count == 1)
       for page in ["README.md"] + ["HTTPAPI", "Broadcasts"].map({ "Sources/fanfare/Documentation.docc/\($0).md" }) {
-        // `ID` stands for an id of an earlier answer.
+        // `ID` is a placeholder for an id from an earlier response.
         for request in try Self.requests(in: page) where !request.contains("/ID") {
           let command = request.replacing("http://127.0.0.1:8080", with: caller.base)
             .replacing(/\bcurl -/, with: "curl -sS -o /dev/null -w '%{http_code}' -")

@@ -6,10 +6,9 @@ import RDKafka
 import Support
 import Testing
 
-/// The embedded cluster drops what it has no room for.
+/// The embedded cluster drops records when a partition is full.
 @Suite struct EmbeddedClusterTests {
-  /// Without a worker, with large sends to one user: the front end says no before the one partition that they are for
-  /// is full.
+  /// Large sends to one user fill one partition, because no worker runs. The front end refuses sends before it is full.
   @Test(.timeLimit(.minutes(3)), .enabled(if: TestKafka.realServers == nil))
   func frontEndRefusesSendsBeforeClusterDropsThem()
     async throws
@@ -19,7 +18,7 @@ import Testing
       var random = SeededGenerator(seed: 1)
       var accepted: Int64 = 0
       var status = 0
-      // Far more than a partition holds: 5 MiB.
+      // Far more than the 5 MiB that a partition can hold.
       for _ in 0..<400 {
         let noise = (0..<3_800).map { _ in String(UInt64.random(in: .min ... .max, using: &random), radix: 36) }
           .joined()

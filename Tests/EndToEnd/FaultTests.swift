@@ -3,12 +3,11 @@ import Testing
 
 @testable import fanfare_dev
 
-/// Whatever happens to a deployment, nothing is lost and everything counts once: the rows of the fault suite that are
-/// quick.
+/// The quick rows of the fault suite: no fault loses a send, and every send counts once.
 ///
-/// One after the other: a machine that is short of time takes members for dead, and then pushes come twice.
+/// Serialized: on an overloaded machine group members miss their deadlines, and then pushes are repeated.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct FaultTests {
-  @Test func nothingIsLostAndEverythingCountsOnce() async throws {
+  @Test func faultsLoseNoSendAndCountEachOnce() async throws {
     try await withDirectory("faults") { directory in
       let faults = try ChildProcess(
         ["faults", "--quick", "--json"], name: "faults", directory: directory, keepsOutput: true)
@@ -23,16 +22,16 @@ import Testing
         #expect(row["inFlight"] as? Int == 0, "\(row)")
         #expect(row["accountingErrors"] as? Int == 0, "\(row)")
       }
-      // Also the bounds on what is repeated.
+      // The status also covers the limits on repeated pushes.
       #expect(status == 0, "\(rows)\n\(faults.lastWords)")
     }
   }
 
-  /// Also whoever loses the terminal, unless it was started with nohup(1).
+  /// A lost terminal (SIGHUP) ends a run as well, unless it was started with nohup(1).
   @Test(arguments: [("default", SIGINT), ("default", SIGTERM), ("default", SIGHUP), ("ignore", SIGTERM)])
   func interruptedRunLeavesNothingBehind(hangup: String, signal: Int32) async throws {
     try await withDirectory("interrupted") { directory in
-      // Whatever these tests were started with.
+      // Sets the handling of SIGHUP explicitly: a child inherits that of the test process.
       let faults = try ChildProcess(
         ["--\(hangup)-signal=HUP", ChildProcess.workshop.path, "faults", "--row", "nothing", "--json"], name: "faults",
         environment: ["TMPDIR": directory.path], program: URL(fileURLWithPath: "/usr/bin/env"), directory: directory,
@@ -50,7 +49,7 @@ import Testing
       faults.signal(signal)
       #expect(try await faults.exitStatus() == 128 + signal)
       #expect(try deployments().isEmpty)
-      // What there is, which is nothing yet.
+      // No row has completed yet.
       #expect(try faults.output() == #"{"rows":[]}"# + "\n")
     }
   }

@@ -5,9 +5,9 @@ import Testing
 
 @testable import fanfare_dev
 
-/// Fault rows and measurements on servers that the command line names.
+/// Fault rows and benchmarks on servers that are given on the command line.
 @Suite(.serialized, .timeLimit(.minutes(10)), .enabled(if: TestKafka.realServers == nil)) struct NamedServerTests {
-  /// Runs a command of `fanfare-dev` with a broker in another process.
+  /// Runs a command of `fanfare-dev` with `--kafka` naming a broker in another process.
   private static func run(_ arguments: [String]) async throws -> (status: Int32, output: String, errors: String) {
     try await withDirectory("named") { directory in
       let broker = try ChildProcess(["broker"], name: "broker", directory: directory)

@@ -3,12 +3,12 @@ import Testing
 
 @testable import fanfare_dev
 
-/// Sends of one user reach the device in the order in which they were accepted, however many run beside them.
+/// Sends of one user reach the device in the order of acceptance, while many other sends run in parallel.
 @Suite(.timeLimit(.minutes(3))) struct OrderTests {
   private static let users = 50
   private static let sendsPerUser = 200
 
-  @Test func everyUsersSendsArriveInTheOrderOfTheirAcceptance() async throws {
+  @Test func sendsOfUserArriveInOrderOfAcceptance() async throws {
     try await Deployment.with { deployment in
       let workers = [try deployment.startWorker(), try deployment.startWorker()]
       let api = try await deployment.startFrontEnd()
@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  /// Posts rounds, each a send to every user that says the round's number; two rounds a request.
+  /// Posts rounds, two in each request. A round is one send to every user, with the round's number as its text.
   private func post(_ rounds: Range<Int>, to api: Caller) async throws {
     for first in stride(from: rounds.lowerBound, to: rounds.upperBound, by: 2) {
       let lines = (0..<2 * Self.users).map { line in

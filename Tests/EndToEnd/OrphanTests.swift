@@ -3,7 +3,7 @@ import Testing
 
 @testable import fanfare_dev
 
-/// Whoever kills a demonstration, a benchmark or a test has ended all that it had started.
+/// Killing a demo, a benchmark or a test also ends all processes that it started.
 @Suite(.timeLimit(.minutes(2))) struct OrphanTests {
   @Test(.enabled(if: ChildProcess.find("setpriv") != nil, "setpriv is not installed (Debian: util-linux)"))
   func childrenEndWithKilledProcess() async throws {
@@ -18,9 +18,9 @@ import Testing
     }
   }
 
-  /// The product's processes that the process has started.
+  /// The running children of the process that are Fanfare programs.
   private static func children(of id: Int32) -> [Int32] {
-    // That there is no list of processes fails the test by its time limit.
+    // A failure to read /proc fails the test by its time limit.
     let entries = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
     return entries.compactMap { Int32($0) }.filter { child in
       guard let (name, _, parent) = stat(of: child) else { return false }
@@ -30,12 +30,12 @@ import Testing
 
   private static func isRunning(_ id: Int32) -> Bool {
     guard let (_, state, _) = stat(of: id) else { return false }
-    // Nobody may have asked for its status yet.
+    // A zombie has ended, but its parent has not yet read its status.
     return state != "Z"
   }
 
   private static func stat(of id: Int32) -> (name: Substring, state: Substring, parent: Int32?)? {
-    // It may have ended meanwhile.
+    // The process may have ended meanwhile.
     guard let text = try? String(contentsOfFile: "/proc/\(id)/stat", encoding: .utf8),
       let start = text.firstIndex(of: "("),
       let end = text.lastIndex(of: ")")

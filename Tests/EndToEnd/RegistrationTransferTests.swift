@@ -10,9 +10,9 @@ import Testing
 @testable import fanfare
 @testable import fanfare_dev
 
-/// Registrations moved by the program itself, in processes of its own, into and out of both stores.
+/// `fanfare registrations` as a process: imports into and exports from both kinds of registry.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct RegistrationTransferTests {
-  /// Where the registrations of a deployment are.
+  /// The kinds of registry.
   enum Home: CaseIterable { case sqlite, postgreSQL }
 
   private static var homes: [Home] { PrivateServer.programs == nil ? [.sqlite] : Home.allCases }
@@ -39,7 +39,7 @@ import Testing
       directory: directory, keepsOutput: true)
   }
 
-  /// Runs it to its end.
+  /// Runs `fanfare registrations` until it ends.
   private func run(
     _ arguments: [String], _ directory: URL, _ environment: [String: String]
   ) async throws -> (status: Int32, output: String, errors: String) {
@@ -54,14 +54,14 @@ import Testing
     return object.compactMapValues { $0 as? Int }
   }
 
-  /// The registrations of a crowd, one a line, by ascending ids as an export writes them.
+  /// The registrations of a crowd as an export writes them: one per line, by ascending id.
   private func file(_ devices: Int) -> String {
     let crowd = Crowd(devices: devices)
     return (0..<devices).map { crowd.registration($0) }.sorted { $0.id < $1.id }
       .map { String(decoding: $0.json, as: UTF8.self) + "\n" }.joined()
   }
 
-  @Test(arguments: homes) func whatIsImportedIsExportedAgain(home: Home) async throws {
+  @Test(arguments: homes) func exportEqualsImport(home: Home) async throws {
     try await with(home) { directory, environment in
       let path = directory.appending(path: "crowd.ndjson").path
       let text = file(3000)
@@ -159,7 +159,7 @@ import Testing
     }
   }
 
-  /// In which there would be the handles of devices.
+  /// A file that is left behind would contain handles of devices.
   @Test(TestPostgreSQL.isAvailable) func interruptedExportLeavesNoFile() async throws {
     try await with(.postgreSQL) { directory, environment in
       _ = try await open(.postgreSQL, environment)
@@ -169,7 +169,7 @@ import Testing
         logger: TestPostgreSQL.quietLogger)
       defer { pool.close() }
       let lock = try await HeldLock("LOCK TABLE registrations", in: pool)
-      // Nobody can see when it has heard the signal: the server ends its wait some time after that.
+      // There is no sign of when the process has received the signal; the server ends its wait some time later.
       let impatient = environment.merging(["FANFARE_REGISTRY_POSTGRES_STATEMENT_SECONDS": "5"]) { $1 }
       let export = try start(["export", "--output", "devices.ndjson"], directory, impatient)
       defer { export.destroy() }
@@ -185,7 +185,7 @@ import Testing
     }
   }
 
-  /// An empty registry would look like one in which nothing is.
+  /// An export from a wrong path would look like an export of an empty registry.
   @Test(arguments: [["export"], ["export", "--output", "copy"], ["tombstones"]])
   func exportDoesNotCreateRegistry(arguments: [String]) async throws {
     try await with(.sqlite) { directory, environment in
@@ -198,8 +198,7 @@ import Testing
     }
   }
 
-  /// Runs an import that takes nothing in and prints a summary of that, its standard output as the shell's
-  /// `redirection` says.
+  /// Runs an import of no registrations, which prints a summary, with standard output redirected by the shell.
   private func report(
     to redirection: String, before preparation: String = ":"
   ) async throws -> (status: Int32, errors: String) {
@@ -221,7 +220,7 @@ import Testing
   }
 
   @Test func closedPipeIsNoFailure() async throws {
-    // The pipe is open for writing, and nobody has it open for reading any more.
+    // The pipe is open for writing and no longer open for reading.
     let closed = try await report(
       to: ">&4", before: "mkfifo pipe && exec 3<>pipe 4>pipe && exec 3>&- && trap '' PIPE")
     #expect(closed.status == 0 && !closed.errors.contains("standard output"), "\(closed.errors)")

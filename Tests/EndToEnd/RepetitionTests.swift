@@ -3,11 +3,11 @@ import Testing
 
 @testable import fanfare_dev
 
-/// A caller who repeats a request, wherever it gets to.
+/// A caller repeats a request at another front end.
 @Suite(.serialized) struct RepetitionTests {
   private static let phone = String(repeating: "7c", count: 32)
 
-  @Test(.timeLimit(.minutes(3))) func oneRequestAtTwoFrontEndsIsOnePush() async throws {
+  @Test(.timeLimit(.minutes(3))) func repeatedRequestAtAnotherFrontEndIsPushedOnce() async throws {
     try await Deployment.with { deployment in
       let worker = try deployment.startWorker()
       let (one, other) = (try await deployment.startFrontEnd(), try await deployment.startFrontEnd())
@@ -20,7 +20,7 @@ import Testing
           "POST", "/api/sends", user: "alice", body: #"{"to":{"user":"bob"},"message":{"body":"\#(text)"}}"#,
           headers: [("Idempotency-Key", key)])
       }
-      // One after the other, and both at once.
+      // First one after the other, then both at once.
       let (first, second) = (try await send("a", key: "1", at: one), try await send("a", key: "1", at: other))
       async let third = send("b", key: "2", at: one)
       async let fourth = send("b", key: "2", at: other)
@@ -30,7 +30,7 @@ import Testing
       #expect(ids[0] == ids[1] && ids[2] == ids[3] && ids[0] != ids[2])
       #expect(try await send("c", key: "1", at: other).status == 409)
 
-      // One user's sends are pushed in order: when the last has arrived, so has whatever was before it.
+      // Sends of one user are pushed in order: when the last has arrived, all earlier ones have arrived.
       let last = try #require(try await send("last", key: "3", at: one).json["id"] as? String)
       for id in [ids[0], ids[2], last] {
         #expect(try await deployment.settled(id, as: "alice", at: other)["state"] as? String == "settled")

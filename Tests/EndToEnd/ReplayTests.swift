@@ -5,7 +5,7 @@ import Testing
 
 @testable import fanfare_dev
 
-/// `fanfare replay` over a deployment that has dispatched something.
+/// `fanfare replay` on a deployment that has dispatched sends.
 @Suite(.serialized) struct ReplayTests {
   @Test(.timeLimit(.minutes(3))) func replayedSendIsDeliveredAgainAndCountedOnce() async throws {
     try await Deployment.with { deployment in
@@ -24,7 +24,7 @@ import Testing
         _ = try await deployment.settled(send, as: "alice", at: api)
         sends.append(send)
       }
-      // What was dispatched has been committed, too: what waits is left alone.
+      // Wait for the commit: a send above the committed offset still waits and is not replayed.
       let time = ["--from", "2020-01-01T00:00:00Z", "--to", "2100-01-01T00:00:00Z", "--user", "bob"]
       try await eventually("the positions to be committed") {
         try await deployment.run(["replay", "--dry-run"] + time).output == "1 sends would be dispatched again\n"
@@ -45,7 +45,7 @@ import Testing
         return output.hasPrefix("accepted 2 = settled 2 + in flight 0\n") && output.contains("repeated statuses 1\n")
       }
 
-      // What waits as a segment of a broadcast is left alone, too.
+      // A send that waits as a segment of a broadcast is not replayed either.
       try await eventually("the positions to be committed") {
         try await deployment.run(["replay", "--dry-run"] + time).output == "1 sends would be dispatched again\n"
       }

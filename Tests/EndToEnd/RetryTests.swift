@@ -3,10 +3,10 @@ import Testing
 
 @testable import fanfare_dev
 
-/// What a push service wants later goes through a retry topic and arrives, once, and counts once.
+/// A push that the service asks to repeat later goes through a retry topic; it arrives and counts once.
 @Suite(.timeLimit(.minutes(3))) struct RetryTests {
-  @Test func whatMustWaitGoesThroughARetryTopicAndArrivesOnce() async throws {
-    // Two seconds are more than a worker keeps a push here.
+  @Test func deferredPushArrivesOnceThroughRetryTopic() async throws {
+    // The service's Retry-After, 2 s, is longer than the longest rest of 1 s.
     let settings = ["FANFARE_KAFKA_RETRY_DELAYS": "1,5", "FANFARE_WORKER_LONGEST_REST": "1"]
     try await Deployment.with(settings) { deployment in
       let worker = try deployment.startWorker()

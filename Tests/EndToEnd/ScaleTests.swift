@@ -4,8 +4,9 @@ import Testing
 
 @testable import fanfare_dev
 
-/// Many users, many sends, several processes of each role, and workers that come and go: every send settles, and every
-/// device gets what it should exactly once.
+/// Many users and sends, several processes of each role, and workers that start and stop meanwhile.
+///
+/// Every send settles, and every device gets each of its pushes exactly once.
 @Suite(.serialized) struct ScaleTests {
   static let users = 1000
   static let sends = 5000
@@ -22,11 +23,11 @@ import Testing
       default: #"{"platform":"windows","instId":"\#(platform)-\#(user)","channelUri":"\#(handle)"}"#
       }
     }
-    /// As the simulator lists it.
+    /// The name of the device in the simulator's list.
     var name: String { "\(platform)/\(platform == "wns" ? "channel-\(user)" : handle)" }
   }
 
-  /// One to three devices each; every hundredth user has none.
+  /// One to three devices for each user; every hundredth user has none.
   private static let devices: [Device] = (0..<users).filter { $0 % 100 != 99 }.flatMap { user in
     var devices: [Device] = []
     let digits = String(user, radix: 16)
@@ -54,7 +55,7 @@ import Testing
       }
       for worker in workers { _ = try await deployment.ready(worker) }
 
-      // A worker is added while sends are on their way, and another one leaves while more are.
+      // One worker starts and another stops while sends are in flight.
       let third = Self.sends / 300 * 100
       var accepted = try await post(0..<third, to: callers)
       let added = try deployment.startWorker()
@@ -78,7 +79,7 @@ import Testing
         #expect(platforms.values.reduce(0) { $0 + ($1["delivered"] ?? 0) } == devices, "\(report)")
       }
       let arrived = try await deployment.simulator.get("/counts").json
-      // Thrown, not just recorded: then the logs of all roles are printed.
+      // #require, not #expect: a thrown error prints the logs of all roles.
       try #require(arrived["duplicates"] as? Int == 0)
       try #require(arrived["accepted"] as? Int == expected)
       let received = try await receivedPerDevice(deployment)
@@ -87,8 +88,9 @@ import Testing
     }
   }
 
-  /// Posts sends `number`, each to user `number % users`, in batches to the front ends in turn. Returns the ids in
-  /// order.
+  /// Posts a send for each number to user `number % users`, in batches to the front ends in turn.
+  ///
+  /// Returns the ids in the order of the numbers.
   private func post(_ numbers: Range<Int>, to callers: [Caller]) async throws -> [String] {
     var ids: [String] = []
     for first in stride(from: numbers.lowerBound, to: numbers.upperBound, by: 100) {
