@@ -46,10 +46,10 @@ let package = Package(
   products: [
     .executable(name: "fanfare", targets: ["fanfare"]),
     .executable(name: "fanfare-dev", targets: ["fanfare-dev"]),
-    // For `fanfare-dev bench`: see its source.
+    // Preloaded into nghttpd by `fanfare-dev bench`; see its source.
     .library(name: "PushSink", type: .dynamic, targets: ["CPushSink"]),
   ],
-  // Minor releases are taken over by hand: they may deprecate what is used here.
+  // Minor releases are adopted by hand, because they may deprecate API that is used here.
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", .upToNextMinor(from: "1.8.2")),
     .package(url: "https://github.com/apple/swift-asn1", .upToNextMinor(from: "1.7.4")),
@@ -72,16 +72,16 @@ let package = Package(
     .package(url: "https://github.com/vapor/jwt-kit", .upToNextMinor(from: "5.7.1")),
   ],
   targets: [
-    // The C libraries: a module map and a `shim.h`, nothing else.
+    // The C libraries: only a module map and a `shim.h` each.
     .systemLibrary(name: "CRDKafka", pkgConfig: "rdkafka", providers: [.apt(["librdkafka-dev"])]),
     .systemLibrary(name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
     .systemLibrary(name: "CPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
     .systemLibrary(name: "CCrypt", pkgConfig: "libcrypt", providers: [.apt(["libcrypt-dev"])]),
 
-    // The memory allocator (Debian: libjemalloc-dev), and how it is set.
+    // The memory allocator (Debian: libjemalloc-dev) and its settings.
     .target(name: "CJemalloc", linkerSettings: [.linkedLibrary("jemalloc")]),
 
-    // What makes a push service of nghttpd, for `fanfare bench`.
+    // Turns nghttpd into a push service, for `fanfare-dev bench`.
     .target(name: "CPushSink"),
 
     // Safe Swift over the C libraries; they know nothing about push.
@@ -95,10 +95,10 @@ let package = Package(
     // The queue of the worker, the HTTP/2 pool and the WNS sender.
     .target(name: "TwoLaneQueue", dependencies: [collections], swiftSettings: house),
 
-    // The words and the seams.
+    // The vocabulary, and the protocols between targets.
     .target(name: "FanfareCore", swiftSettings: house),
 
-    // The stages of a send's way.
+    // The stages of a send.
     .target(
       name: "FrontEnd",
       dependencies: [
@@ -106,7 +106,7 @@ let package = Package(
         logging,
         metrics, nioCore, nioHTTP1, nioHTTPTypes, nioPosix, serviceLifecycle,
       ],
-      // In the code, so that the program stays one file.
+      // Embedded in the code, so that the program is a single file.
       resources: [.embedInCode("Description/openapi.json")],
       swiftSettings: house),
     .target(
@@ -127,7 +127,7 @@ let package = Package(
       dependencies: ["FanfareCore", "PostgreSQL", "RDKafka", coreMetrics, grdb, logging, metrics, serviceLifecycle],
       swiftSettings: house),
 
-    // What an operator sees of every role: the metrics exporter, health and readiness.
+    // For operators of every role: the metrics exporter, health and readiness.
     .target(
       name: "Operations",
       dependencies: [coreMetrics, httpTypes, hummingbird, hummingbirdCore, logging, nioCore, serviceLifecycle],
@@ -150,10 +150,10 @@ let package = Package(
       ],
       swiftSettings: house),
 
-    // The workshop: for development, tests and benchmarks; the product depends on none of it.
+    // The workshop: for development, tests and benchmarks. The product does not depend on it.
     // librdkafka's mock cluster as a broker.
     .target(name: "EmbeddedKafka", dependencies: ["CRDKafka", "RDKafka", logging], swiftSettings: house),
-    // A PostgreSQL server of one's own, from the installed programs.
+    // A private PostgreSQL server, started from the installed programs.
     .target(name: "PrivatePostgreSQL", swiftSettings: house),
     // An HTTP/2 server for fakes. It takes the nghttp2 bridge and the header fields from the client's target: both ends
     // need all of them, and the push path keeps them in its own module for speed.
@@ -161,7 +161,7 @@ let package = Package(
       name: "HTTP2Server",
       dependencies: ["HTTP2Client", logging, nioCore, nioPosix, nioSSL, nioTLS],
       swiftSettings: house),
-    // The push services, faked over real TLS.
+    // Fakes of the push services over real TLS.
     .target(
       name: "PushSimulator",
       dependencies: [
@@ -182,7 +182,7 @@ let package = Package(
       ],
       swiftSettings: house),
 
-    // Tests mirror the targets; `Support` holds what they share, `EndToEnd` the whole flows in real processes.
+    // Tests mirror the targets. `Support` holds shared code, `EndToEnd` tests whole flows in real processes.
     .target(
       name: "Support",
       dependencies: [
@@ -277,8 +277,8 @@ let package = Package(
   swiftLanguageModes: [.v6]
 )
 
-// Only where the microbenchmarks are run (deploy/benchmarks sets this): nobody else is to fetch and build what they
-// need.
+// Only for the microbenchmarks (deploy/benchmarks sets the variable): other builds need not fetch and build their
+// dependencies.
 if Context.environment["FANFARE_BENCHMARKS"] != nil {
   package.dependencies.append(
     .package(url: "https://github.com/ordo-one/benchmark", .upToNextMinor(from: "1.38.1"), traits: []))

@@ -3,8 +3,7 @@ import Foundation
 import Support
 import Testing
 
-/// Records that somebody else has spoiled: whatever is in them, reading ends with a value or with an error that gives
-/// nothing away.
+/// Corrupted records: reading ends with a value, or with an error that contains no payload.
 @Suite(.timeLimit(.minutes(2))) struct CodecFuzzTests {
   private static let mark = "SECRETMARK"
   private static let time = UnixTime(milliseconds: 1_795_248_000_123)
@@ -64,45 +63,46 @@ import Testing
       key: Array(mark.utf8), value: value)
   }
 
-  @Test(arguments: UInt64(1)...4) func spoiledSends(seed: UInt64) {
+  @Test(arguments: UInt64(1)...4) func corruptedSendsGiveValueOrError(seed: UInt64) {
     storm(Self.sends.map { $0.encoded() }, seed: seed) { try SendRequest.decode($0, recordTime: Self.time).encoded() }
   }
 
-  @Test(arguments: UInt64(1)...4) func spoiledStatusRecords(seed: UInt64) {
+  @Test(arguments: UInt64(1)...4) func corruptedStatusRecordsGiveValueOrError(seed: UInt64) {
     storm([Self.status.encoded()], seed: seed) { try StatusRecord.decode($0).encoded() }
   }
 
-  @Test(arguments: UInt64(1)...4) func spoiledSegmentRecords(seed: UInt64) {
+  @Test(arguments: UInt64(1)...4) func corruptedSegmentRecordsGiveValueOrError(seed: UInt64) {
     let segment = SegmentRecord(send: Self.retry.send, pages: 900, range: 20..<40)
     storm([segment.encoded(at: Self.time)], seed: seed) { value in
       try SegmentRecord.decode(value, recordTime: Self.time).encoded(at: Self.time)
     }
   }
 
-  @Test(arguments: UInt64(1)...4) func spoiledRetryRecords(seed: UInt64) {
+  @Test(arguments: UInt64(1)...4) func corruptedRetryRecordsGiveValueOrError(seed: UInt64) {
     storm([Self.retry.encoded(at: Self.time)], seed: seed) { value in
       do { _ = try RetryRecord.wait(of: value, at: UnixTime(milliseconds: 0)) } catch { expectSilence(of: error) }
       return try RetryRecord.decode(value, recordTime: Self.time).encoded(at: Self.time)
     }
   }
 
-  @Test(arguments: UInt64(1)...4) func spoiledDeadLetters(seed: UInt64) {
+  @Test(arguments: UInt64(1)...4) func corruptedDeadLettersGiveValueOrError(seed: UInt64) {
     storm(Self.letters.map { $0.encoded() }, seed: seed) { try DeadLetter.decode($0).encoded() }
   }
 
-  /// Reads mutations of each document; what can be read must be writable and readable again.
+  /// Reads mutations of each document. A record that can be read must survive writing and reading again.
   private func storm(_ documents: [[UInt8]], seed: UInt64, _ reencode: (ArraySlice<UInt8>) throws -> [UInt8]) {
     var mutator = Mutator(seed: seed)
     var (read, refused) = (0, 0)
     for round in 0..<2000 {
       let document = mutator.mutate(documents[round % documents.count])
-      // A slice that does not begin at 0, as records are handed over.
+      // A slice that does not begin at 0, like the records that the consumer delivers.
       let value = ([0x7B, 0x22] + document)[2...]
       do {
         let again = try reencode(value)
         read += 1
         do { _ = try reencode(again[...]) } catch {
-          Issue.record("read once and not twice, \(error): \(String(decoding: document, as: UTF8.self))")
+          Issue.record(
+            "read but not reread, \(error): \(String(decoding: document, as: UTF8.self))")
         }
       } catch {
         refused += 1
@@ -112,11 +112,12 @@ import Testing
     #expect(read > 0 && refused > 0)
   }
 
-  /// The error is one that the dead-letter topic has words for, and none of them is of the payload: the mark stands in
-  /// values alone, and names of fields are all that an error may repeat.
+  /// Expects an error that the dead-letter topic can describe and that contains nothing of the payload.
+  ///
+  /// The mark is only in values; an error may repeat only names of fields.
   private func expectSilence(of error: any Error) {
     guard let error = error as? RecordError else {
-      Issue.record("not a record's error: \(type(of: error))")
+      Issue.record("not a RecordError: \(type(of: error))")
       return
     }
     #expect(!error.detail.contains(Self.mark), "\(error.detail)")

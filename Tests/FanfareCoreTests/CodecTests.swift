@@ -43,7 +43,7 @@ import Testing
 
   @Test func recordWriterEqualsEncoded() {
     var writer = SendRecordWriter()
-    // Two names that look the same among them.
+    // Two of the names look the same but have different bytes.
     let origins: [(sender: String?, hub: String, time: Int64)] = [
       ("zo\u{EB}", "default", 0), ("zo\u{EB}", "default", 0), ("zoe\u{308}", "default", 0), (nil, "default", 0),
       (nil, "app-2", 0),
@@ -73,10 +73,10 @@ import Testing
 
   static let id = "0190f5fe-7c00-7000-8000-000000000001"
 
-  /// What a record begins with whose data comes last.
+  /// The beginning of a record whose data comes last.
   static let head = #"{"specversion":"1.0","id":"\#(id)","type":"fanfare.send.v1","source":"/x","data":"#
 
-  /// A record with the given `data`, sound in all else.
+  /// A record with the given `data`, otherwise valid.
   static func record(data: String) -> String { "\(head)\(data)}" }
 
   static let poison: [(record: String, reason: DeadLetter.Reason, detail: String)] = [
@@ -147,7 +147,7 @@ import Testing
     ),
   ]
 
-  /// What is accepted, however it is escaped, can be divided into segments, and these can be read.
+  /// Every accepted send, with any escapes, can be divided into segments that can be read.
   @Test func sendThatGrowsWhenEncodedAgainFitsItsSegments() throws {
     let text = String(repeating: #"\b"#, count: 200_000)
     let value = Array(Self.record(data: #"{"to":{"everyone":true},"message":{"body":"\#(text)"}}"#).utf8)
@@ -157,7 +157,7 @@ import Testing
     #expect(try SegmentRecord.decode(segment[...], recordTime: Self.time).send == send)
   }
 
-  /// So can its replay, from the sends topic; nothing else of that size comes from there.
+  /// A replay of such a send can be read from the sends topic; no other record of that size is accepted there.
   @Test func replayThatGrowsWhenEncodedAgainIsRead() throws {
     let text = String(repeating: #"\b"#, count: 200_000)
     let value = Array(Self.record(data: #"{"to":{"everyone":true},"message":{"body":"\#(text)"}}"#).utf8)
@@ -172,7 +172,7 @@ import Testing
     #expect(throws: Never.self) { try SegmentRecord.decode(segment[...], recordTime: Self.time) }
   }
 
-  /// A member that only a later version knows stays with its send wherever this one writes it anew.
+  /// A member of a later version is kept whenever this version writes the send again.
   @Test func unknownMembersOfASendAreKept() throws {
     let data = #"{"later":{"a":[1.50,null]},"to":{"user":"bob"},"k\u0065y\n":"é","message":{"body":"x"}}"#
     let send = try SendRequest.decode(Array(Self.record(data: data).utf8)[...], recordTime: Self.time)
@@ -185,14 +185,14 @@ import Testing
     #expect(try SegmentRecord.decode(segment[...], recordTime: Self.time).send == send)
   }
 
-  /// Of members of one name the last counts, in `data` as anywhere.
+  /// If a member is repeated the last one counts, also in `data`.
   @Test func repeatedDataOfAMessageIsReplacedByTheLast() throws {
     let data = #"{"to":{"user":"bob"},"message":{"data":{"a":"1","b":"2"},"data":{"a":"3","a":"4"}}}"#
     let send = try SendRequest.decode(Array(Self.record(data: data).utf8)[...], recordTime: Self.time)
     #expect(send.content.message?.data == ["a": "4"])
   }
 
-  /// A producer that counts microseconds where milliseconds are due: what is kept is what can be written.
+  /// A producer may give microseconds instead of milliseconds; the time is clamped to a value that can be written.
   @Test func recordTimeIsClampedToTheLastWritableMoment() throws {
     let data = #"{"to":{"user":"a"},"message":{"body":"x"}}"#
     let value = Array(
@@ -202,7 +202,7 @@ import Testing
     #expect(try SendRequest.decode(send.encoded()[...], recordTime: Self.time) == send)
   }
 
-  /// Members in whatever order a producer writes them, and of several of one name the last: the same send.
+  /// Members in any order give the same send; the last of repeated members counts.
   @Test(arguments: [
     #""data":{"to":{"user":"bob"},"message":{"body":"x"}},"specversion":"1.0","type":"fanfare.send.v1""#,
     #""type":"fanfare.send.v1","data":{"to":{"user":"bob"},"message":{"body":"x"}},"specversion":"1.0""#,
@@ -225,7 +225,7 @@ import Testing
     }
   }
 
-  /// The same where the data comes before what says that it is a send's.
+  /// The same errors if `data` comes before the type of the record.
   @Test(arguments: poison.filter { $0.record.hasPrefix(head) && $0.record.hasSuffix("}") })
   func poisonedRecordIsRejectedWithTheFieldInAnyOrder(record: String, reason: DeadLetter.Reason, detail: String) {
     let data = record.dropFirst(Self.head.count).dropLast()
@@ -276,7 +276,7 @@ import Testing
     #expect(try StatusRecord.decode(status.encoded()[...]).parts == 1)
   }
 
-  /// Parts of two attempts are different records, and so are their names.
+  /// Parts of different attempts are different records with different ids.
   @Test func statusInPartsContainsItsAttempt() {
     let attempt = AttemptID.random()
     let status = StatusRecord(
@@ -302,7 +302,7 @@ import Testing
     #expect(throws: RecordError(.undecodable, detail)) { try StatusRecord.decode(Array(record.utf8)[...]) }
   }
 
-  /// Of members of one name the last counts, also of those that list or count.
+  /// If a member is repeated the last one counts, also for lists and counts.
   @Test func repeatedDevicesAndCountsAreReplacedByTheLast() throws {
     let devices = [DeviceResult.Outcome.delivered, .failed].map {
       DeviceResult(registration: .random(), platform: .fcm, outcome: $0, reason: "", status: 0, attempts: 1)
@@ -335,7 +335,7 @@ import Testing
         at: Self.time,
         key: nil, value: value, valueSize: size)
     }
-    // The second has room, but not with its escapes.
+    // The second value fits, but not with its escapes.
     for (byte, size) in [(UInt8(ascii: "x"), StatusRecord.maximumRecordSize), (0, StatusRecord.maximumRecordSize / 2)] {
       let record = letter(Array(repeating: byte, count: size)).encoded()
       #expect(record.count < StatusRecord.maximumRecordSize)
@@ -347,8 +347,7 @@ import Testing
     #expect(try DeadLetter.decode(letter([1, 2]).encoded()[...]).isWhole)
   }
 
-  /// Random edits of sound records must end in a send or in an error, never in a crash, and what is read must survive
-  /// being written.
+  /// Random edits of valid records give a send or an error, never a crash. A send that was read round-trips.
   @Test func noRecordCrashesTheReader() throws {
     var random = SeededGenerator(seed: 42)
     let alphabet = Array("{}[]\":,\\u0eE+-. tfn/\u{0}é".utf8) + [0xC3, 0xFF]
@@ -371,8 +370,8 @@ import Testing
     }
   }
 
-  /// No topic of a broker's has such a name, but a letter may come from anybody, and must not become unreadable when it
-  /// is written again.
+  /// No broker has a topic with such a name, but any producer may write a dead letter. It must stay readable when it is
+  /// written again.
   @Test func deadLetterOfAnyTopicIsDecodedAsEncoded() throws {
     let letter = DeadLetter(
       reason: .undecodable, detail: "", origin: DeadLetter.Origin(topic: Self.hostile, partition: 0, offset: 1),

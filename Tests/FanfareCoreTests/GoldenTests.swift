@@ -2,7 +2,7 @@ import FanfareCore
 import Support
 import Testing
 
-/// Records of every topic, byte for byte as the releases before wrote them. See `GoldenFile`.
+/// Compares the records of every topic with the bytes that earlier releases wrote. See `GoldenFile`.
 @Suite struct GoldenTests {
   private static let time = UnixTime(milliseconds: 1_790_000_000_123)
   private static let shop = HubName("shop") ?? .default
@@ -161,7 +161,7 @@ import Testing
       Self.deadLetters, write: { $0.encoded() }, read: { try DeadLetter.decode($0) })
   }
 
-  /// Ids, keys and names that several processes, or one before and after a restart, derive from the same facts.
+  /// Ids, keys and names that different processes, or one process after a restart, must derive equally.
   @Test func derivedValuesAreTheSameAsBefore() throws {
     let sends = try Self.sends()
     var lines = ["content-type: \(CloudEvent.contentType)"]

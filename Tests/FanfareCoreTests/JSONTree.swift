@@ -1,6 +1,6 @@
 import FanfareCore
 
-/// A JSON value as a whole, for what looks at any document or changes it.
+/// A JSON value as a tree, for tests that inspect or change documents.
 enum JSONTree: Hashable, Sendable {
   case object([String: JSONTree])
   case array([JSONTree])
@@ -9,7 +9,7 @@ enum JSONTree: Hashable, Sendable {
   case boolean(Bool)
   case null
 
-  /// Reads a document; of members given twice the last counts.
+  /// Reads a document; the last of repeated members counts.
   init(_ document: [UInt8]) throws {
     var reader = try JSONReader(document[...])
     self = try Self.read(from: &reader)
@@ -35,7 +35,7 @@ enum JSONTree: Hashable, Sendable {
     }
   }
 
-  /// The document; whole numbers are written as such.
+  /// The document as text; whole numbers are written without a fraction.
   var encoded: [UInt8] {
     var output: [UInt8] = []
     append(to: &output)

@@ -1,7 +1,7 @@
 import FanfareCore
 import Testing
 
-/// Holds what the codec writes to the AsyncAPI document that other programs are written against.
+/// Checks the records that the codec writes against the AsyncAPI document, which other programs rely on.
 @Suite struct RecordSchemaTests {
   private let checker: SchemaChecker
 
@@ -63,8 +63,8 @@ import Testing
     }
   }
 
-  /// Kafka's default is a megabyte.
-  @Test func theDocumentsTopicsTakeTheLargestRecord() throws {
+  /// Kafka's default limit is one megabyte.
+  @Test func documentedTopicsAllowTheLargestRecord() throws {
     #expect(checker.channels.count == 5)
     for (name, channel) in checker.channels {
       let kafka = (channel["bindings"] as? [String: Any])?["kafka"] as? [String: Any]
@@ -89,7 +89,7 @@ import Testing
     )
   }
 
-  /// What the checker does not understand it would pass over.
+  /// The checker would ignore a keyword that it does not know.
   @Test func documentUsesOnlyCheckedKeywords() {
     func check(_ schema: Any, at path: String) {
       guard let schema = schema as? [String: Any] else { return }
@@ -108,7 +108,7 @@ import Testing
     for (name, schema) in checker.schemas { check(schema, at: name) }
   }
 
-  @Test func aBrokenRecordIsFound() throws {
+  @Test func checkerFindsBrokenRecord() throws {
     let record = #"{"specversion":"1.0","id":"x","type":"fanfare.send.v1","data":{"to":{"user":1},"ttl":-1,"extra":0}}"#
     let found = try complaints(about: Array(record.utf8), schema: "SendEvent")
     #expect(

@@ -37,16 +37,16 @@ struct RetryRecordTests {
     #expect(try RetryRecord.decode(value[...], recordTime: Self.time) == record)
     #expect(try RetryRecord.wait(of: value[...], at: Self.time) == .seconds(10))
     #expect(try RetryRecord.wait(of: value[...], at: Self.time + .seconds(-3600)) == .seconds(10))
-    // Of one that came early the reader's clock says nothing.
+    // For a record that came early the reader's clock does not matter.
     #expect(try RetryRecord.wait(of: value[...], at: Self.time + .seconds(9)) == .seconds(cameEarly ? 10 : 1))
-    // Not in the reader's future.
+    // The reader's clock is an hour behind: `writtenAt` is never in the reader's future.
     let earlier = Self.time + .seconds(-3600)
     #expect(try RetryRecord.decode(value[...], recordTime: earlier, now: earlier).writtenAt == earlier)
     #expect(throws: RecordError.self) { try SendRequest.decode(value[...], recordTime: Self.time) }
   }
 
-  /// What a send may nest must fit here, too.
-  @Test func theDeepestPayloadThatASendMayHaveFits() throws {
+  /// A retry record must allow the same nesting as a send.
+  @Test func deepestPayloadOfSendFits() throws {
     var deepest: [UInt8]?
     for depth in 1...40 {
       let payload = Array(
@@ -78,7 +78,7 @@ struct RetryRecordTests {
     #expect(error?.detail == problem)
   }
 
-  /// What a page of 5,000 devices has put off can be put back, should it be set aside.
+  /// A deferred page of 5,000 devices can be redriven if it is dead-lettered.
   @Test func deadLetterOfADeferredPageIsWhole() throws {
     let device = RetryRecord.Waiting(
       registration: .random(), platform: .apns, notBefore: Self.time, attempts: 3, heldAttempts: 1, waits: 2,

@@ -2,7 +2,7 @@ import FanfareCore
 import Support
 import Testing
 
-/// What the AsyncAPI document permits the codec reads, and what the document refuses the codec refuses.
+/// The codec reads exactly the records that the AsyncAPI document permits.
 @Suite struct SchemaAgreementTests {
   private let checker: SchemaChecker
 
@@ -107,7 +107,7 @@ import Testing
     send(#""message":{"body":"x"},"maxPerSecond":"1""#),
   ]
 
-  /// Envelopes, each with whether it is read.
+  /// Envelopes, each with true if it can be read.
   static let envelopes: [(members: String, isSound: Bool)] = [
     (#""specversion":"1.0","id":"\#(CodecTests.id)","type":"fanfare.send.v1""#, true),
     (#""specversion":"1.0","id":"\#(CodecTests.id)","type":"fanfare.send.v1","source":7,"later":[]"#, true),
@@ -156,8 +156,8 @@ import Testing
     try expectBoth(isSound, #"{\#(members),"data":\#(Self.to(#""user":"bob""#))}"#)
   }
 
-  /// Sound records with random parts replaced, taken away and added: whatever comes of it, both say the same.
-  @Test func theyAgreeAboutRandomRecords() throws {
+  /// Valid records with random parts replaced, removed and added: the codec and the schema give the same verdict.
+  @Test func codecAndSchemaAgreeOnRandomRecords() throws {
     var random = SeededGenerator(seed: 11)
     let seeds = try Self.sound.filter { $0.utf8.count < 4096 }.map {
       try JSONTree(Array(CodecTests.record(data: $0).utf8))
@@ -196,11 +196,11 @@ import Testing
     "type", "time", "source", "specversion", "later",
   ]
 
-  /// The value with one change somewhere in it.
+  /// The value with one random change.
   private static func changed(_ tree: JSONTree, using random: inout SeededGenerator) -> JSONTree {
     switch tree {
     case .object(var members):
-      // Sorted, so that a seed always makes the same records.
+      // Sorted, so that a seed always gives the same records.
       let key = members.keys.sorted().randomElement(using: &random)
       switch (Int.random(in: 0..<10, using: &random), key) {
       case (0, let key?): members[key] = nil
@@ -217,7 +217,7 @@ import Testing
     }
   }
 
-  /// What Fanfare writes is documented more narrowly than it is read; of what both judge, they judge the same.
+  /// The document restricts records of Fanfare more than the codec does. These cases concern rules of both.
   @Test(arguments: [
     (#""part":0"#, #""part":0"#, true), (#""part":0"#, #""part":1,"parts":2,"attempt":"\#(CodecTests.id)""#, true),
     (#""part":0"#, #""part":-1"#, false), (#""part":0"#, #""part":0,"parts":0"#, false),

@@ -3,17 +3,17 @@ import Foundation
 import Testing
 import Yams
 
-/// Checks records against the schemas of `deploy/asyncapi.yaml`: as much of JSON Schema as the document uses.
+/// Checks records against the schemas of `deploy/asyncapi.yaml`; supports the part of JSON Schema that these use.
 struct SchemaChecker {
-  /// What an object may have besides the members that its schema names.
+  /// Whether an object may have members that its schema does not name.
   enum Reading {
-    /// Anything, as JSON Schema has it, unless the schema closes the object: for what we read.
+    /// Any, as in JSON Schema, unless the schema closes the object: for records that Fanfare reads.
     case open
-    /// Nothing, so that a member which the codec writes and the document does not know is found: for what we write.
+    /// None, to find undocumented members that the codec writes: for records that Fanfare writes.
     case closed
   }
 
-  /// The keywords that are understood; the document may use no other.
+  /// The supported keywords; the document may use no others.
   static let keywords: Set<String> = [
     "$ref", "additionalProperties", "anyOf", "description", "enum", "format", "items", "maxItems", "maxLength",
     "maxProperties", "maximum",
@@ -24,7 +24,7 @@ struct SchemaChecker {
 
   /// The document's schemas by name.
   let schemas: [String: Any]
-  /// The document's topics by their names in it.
+  /// The document's channels by name.
   let channels: [String: [String: Any]]
 
   init() throws {
@@ -37,7 +37,7 @@ struct SchemaChecker {
     channels = try #require(document?["channels"] as? [String: [String: Any]])
   }
 
-  /// What is wrong with the record, in words; empty when it is as the schema says.
+  /// Descriptions of all violations of the schema; empty if the record is valid.
   func complaints(about record: [UInt8], schema name: String, _ reading: Reading) throws -> [String] {
     let schema = try #require(schemas[name] as? [String: Any])
     if let maximum = schema["x-maxBytes"] as? Int, record.count > maximum { return ["the record is too large"] }
@@ -130,7 +130,7 @@ struct SchemaChecker {
     }
     if members.count < schema["minProperties"] as? Int ?? 0 { found.append("\(path) has too few members") }
     if members.count > schema["maxProperties"] as? Int ?? .max { found.append("\(path) has too many members") }
-    // An object of which the document names no member is one in a push service's own form.
+    // An object without documented members has a push service's own form.
     let isClosed = schema["additionalProperties"] as? Bool == false || (reading == .closed && !properties.isEmpty)
     for (key, member) in members {
       if let names = schema["propertyNames"] as? [String: Any] { found += try checkText(key, names, at: prefix + key) }

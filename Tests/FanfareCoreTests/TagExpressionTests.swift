@@ -33,7 +33,7 @@ import Testing
   ]
 
   @Test(arguments: readings)
-  func anExpressionIsReadAndWritten(text: String, expression: TagExpression, canonical: String) throws {
+  func expressionIsReadAndWritten(text: String, expression: TagExpression, canonical: String) throws {
     #expect(try TagExpression(text) == expression)
     #expect(expression.description == canonical)
     #expect(try TagExpression(canonical) == expression)
@@ -74,14 +74,14 @@ import Testing
     #expect(throws: TagExpressionError(expected: "no more than 4096 bytes", position: 4096)) {
       try TagExpression("a" + String(repeating: " ", count: 4096))
     }
-    // Its canonical text, with spaces, would be too long to be read back.
+    // The canonical text, with spaces, would be too long to be read again.
     let dense = (0..<34).map { String(repeating: "x", count: 118) + "\($0 % 10)" }.joined(separator: "&&")
     #expect(dense.utf8.count < 4096 + 20 && dense.utf8.count > 4096 - 120)
     #expect(throws: TagExpressionError.self) { try TagExpression(dense) }
   }
 
-  /// Whatever can be built reads back, and means what its parts mean.
-  @Test(arguments: UInt64(1)...4) func textAndMeaningSurvive(seed: UInt64) throws {
+  /// A random expression keeps its meaning when it is written and read again.
+  @Test(arguments: UInt64(1)...4) func randomExpressionKeepsTextAndMeaning(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     for _ in 0..<500 {
       let expression = Self.random(depth: 4, &random)

@@ -20,7 +20,7 @@ import Testing
     #expect(SendID.random() != SendID.random())
   }
 
-  /// Ledgers and front ends know an audience by its text alone, which is cut.
+  /// Ledgers and front ends identify an audience only by its text, which is cut to a limit.
   @Test func longListOfUsersIsNotOneUser() {
     let users = (1...4).map { "username:\($0)" + String(repeating: "0123456789abcdef", count: 4) }
     let wide = (1...4).map { "username:\($0)" + String(repeating: "\u{1F3BA}", count: 60) }
@@ -32,8 +32,8 @@ import Testing
     #expect(!Audience.isBroadcast(text: Audience.user(String(repeating: "u", count: 64)).text))
   }
 
-  /// Four digits are all that a year has: what cannot be written is not read either, and what a clock or a sum came to
-  /// is written as the nearest that can.
+  /// A year has four digits. A moment that cannot be written is not read either; a clock or sum outside the range is
+  /// written as the nearest moment inside it.
   @Test(arguments: ["0000-01-01T00:00:00+00:01", "9999-12-31T23:59:59-00:01"])
   func momentsOutsideFourDigitYearsAreRejected(text: String) {
     #expect(UnixTime(text) == nil)

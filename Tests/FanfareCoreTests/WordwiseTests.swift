@@ -2,11 +2,10 @@ import Testing
 
 @testable import FanfareCore
 
-/// What is looked at, or written, eight bytes at a time does what one byte at a time would.
+/// Code that handles eight bytes at a time gives the same results as code for single bytes.
 struct WordwiseTests {
-  /// Every byte at every place of a text around two words long, so that it is found in a word, between two and in what
-  /// is left over.
-  @Test func `a special character ends what is plain wherever it stands`() {
+  /// Every byte at every place of texts of up to 19 bytes: inside a word, between two words and in the remainder.
+  @Test func specialCharacterEndsPlainTextAtEveryPlace() {
     for length in 0...19 {
       for place in 0..<length {
         for byte in UInt8.min...UInt8.max {
@@ -19,7 +18,7 @@ struct WordwiseTests {
     }
   }
 
-  @Test(arguments: [0, 1, 7, 8, 9, 16]) func `of two special characters the first counts`(place: Int) {
+  @Test(arguments: [0, 1, 7, 8, 9, 16]) func firstOfTwoSpecialCharactersCounts(place: Int) {
     for (first, second) in [(0x22, 0x23), (0x5C, 0x5D), (0x1F, 0x20), (0x00, 0x00), (0x22, 0x5C), (0x21, 0x22)]
       as [(UInt8, UInt8)]
     {
@@ -31,7 +30,7 @@ struct WordwiseTests {
   }
 
   @Test(arguments: [0, 1, 9, 10, 0x0123_4567, 0x89AB_CDEF, 0xFFFF_FFFF] as [UInt32])
-  func `digits are those of the number`(number: UInt32) {
+  func hexadecimalDigitsEqualTheNumber(number: UInt32) {
     let text = String(number, radix: 16)
     let padded = String(repeating: "0", count: 8 - text.utf8.count) + text
     var written: [UInt8] = []
@@ -39,7 +38,7 @@ struct WordwiseTests {
     #expect(written == Array(padded.utf8))
   }
 
-  @Test func `an identifier is read back from what it is written as`() {
+  @Test func writtenIdentifierIsReadBack() {
     var generator = SplitMix64(seed: 11)
     for _ in 0..<1000 {
       let id = SendID(high: generator.next(), low: generator.next())

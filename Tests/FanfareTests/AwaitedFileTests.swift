@@ -6,7 +6,7 @@ import Testing
 
 @testable import Roles
 
-/// A role is started together with the broker and the simulator that it needs.
+/// A role may start before the broker and the simulator have written the files that it needs.
 @Suite(.timeLimit(.minutes(1))) struct AwaitedFileTests {
   private static let message = "Waiting for a file that another process writes"
 
@@ -20,12 +20,12 @@ import Testing
     try await appearance
     #expect(log.count(of: Self.message) == 1)
     #expect(log.text.contains("kafka.bootstrapServersFile") && log.text.contains(url.path))
-    // One that is there is not waited for.
+    // An existing file is read without a wait.
     try await file.appear(logger: log.logger)
     #expect(log.count(of: Self.message) == 1)
   }
 
-  /// All roles are stopped, and started again in the same directory: nobody listens any more where its files say.
+  /// All roles were stopped and start again in the same directory: no process listens on the addresses in its files.
   @Test(arguments: [false, true]) func fileOfEarlierRunIsIgnored(isSimulators: Bool) async throws {
     let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-awaited-\(UUID())")
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: false)
@@ -56,7 +56,7 @@ import Testing
     try await appearance
   }
 
-  /// Who reads it then names the key.
+  /// The reader of the file then throws an error with the key.
   @Test func waitForMissingFileEnds() async throws {
     let settings = try await Settings.load(
       file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS_FILE": "/nonexistent/broker"])

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// README and the articles of the DocC catalogue: what they refer to exists.
+/// Checks the README and the articles of the DocC catalogue: links, paths and widths.
 @Suite struct DocumentationTests {
   private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
@@ -15,7 +15,7 @@ import Testing
 
   private static func text(_ page: URL) throws -> String { try String(contentsOf: page, encoding: .utf8) }
 
-  /// The anchors that a forge makes of a page's headings.
+  /// The anchors that a code-hosting site derives from the headings of a page.
   private static func anchors(_ page: URL) throws -> Set<String> {
     let headings = try text(page).split(separator: "\n").filter { $0.hasPrefix("#") }
     return Set(
@@ -44,7 +44,7 @@ import Testing
     #expect(links > 10)
   }
 
-  @Test func everyPathThatIsNamedExists() throws {
+  @Test func everyNamedPathExists() throws {
     var paths = 0
     for page in try Self.pages() {
       for match in try Self.text(page).matches(of: /\b(?:Sources|Tests|deploy)\/[A-Za-z0-9_+.\/-]*[A-Za-z0-9]/) {
@@ -56,7 +56,7 @@ import Testing
     #expect(paths > 10)
   }
 
-  @Test func readersNeedNoWideWindow() throws {
+  @Test func linesHaveAtMost120Columns() throws {
     for page in try Self.pages() {
       let lines = try Self.text(page).split(separator: "\n", omittingEmptySubsequences: false)
       for (index, line) in lines.enumerated() where line.count > 120 {

@@ -8,7 +8,7 @@ import Testing
 @testable import fanfare
 
 @Suite(.timeLimit(.minutes(1))) struct LogWriterTests {
-  /// More records of the largest size than the producer's queue has room for.
+  /// Writes more records of the largest size than fit into the producer's queue.
   @Test func largeRecordsAreWrittenInBatchesThatFitTheProducersQueue() async throws {
     let kafka = try TestKafka.embedded()
     let cluster = try #require(kafka.cluster)
@@ -17,7 +17,7 @@ import Testing
       environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrapServers]
     ).kafka
     try cluster.createTopics(settings.specifications(replicationFactor: 1))
-    // Nothing leaves the queue while a batch is handed over.
+    // No record leaves the queue while a batch is handed over.
     try cluster.setRoundTripTime(.milliseconds(500))
     let value = [UInt8](repeating: UInt8(ascii: "x"), count: SendRequest.maximumRewrittenSize)
     let records = 64

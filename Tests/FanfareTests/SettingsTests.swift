@@ -17,7 +17,7 @@ import Yams
     .deletingLastPathComponent()
   private static let example = root.appending(path: "deploy/fanfare.yaml")
 
-  /// The example's keys, those that are commented out included: a key is a word before a colon, behind `#` or not.
+  /// All keys of the example, including commented ones: a key is a word before a colon, with or without `#`.
   private func documentedKeys() throws -> Set<String> {
     let text = try String(contentsOf: Self.example, encoding: .utf8)
     let uncommented = text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
@@ -32,7 +32,7 @@ import Yams
     #expect(try documentedKeys().symmetricDifference(reader.keys).sorted() == [])
   }
 
-  /// A cluster whose default is compaction must not leave one send of each user.
+  /// On a cluster that compacts topics by default, only one send of each user would remain.
   @Test func topicsDeleteByAge() async throws {
     let kafka = try await Settings.load(file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9092"])
       .kafka
@@ -57,7 +57,7 @@ import Yams
     #expect(many["fanfare.sends"] == 64 && many["fanfare.segments"] == 64 && many["fanfare.dead-letter"] == 64)
     #expect(many["fanfare.status"] == 16 && many["fanfare.retry.15s"] == 8)
     #expect(try await counts("1").allSatisfy { $0.value == 1 })
-    // And as the document says.
+    // asyncapi.yaml has the same counts.
     let text = try String(
       contentsOf: Self.example.deletingLastPathComponent().appending(path: "asyncapi.yaml"), encoding: .utf8)
     let document = try #require(try Yams.load(yaml: text) as? [String: Any])
@@ -74,12 +74,12 @@ import Yams
     let example = try await Settings.load(file: Self.example.path, environment: [:])
     let defaults = try await Settings.load(
       file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9092"])
-    // Sets and dictionaries print in any order.
+    // The order in which sets and dictionaries are printed is not defined.
     func words(_ settings: Settings) -> [Substring] { "\(settings)".split { !$0.isLetter && !$0.isNumber }.sorted() }
     #expect(words(example) == words(defaults))
   }
 
-  /// What is said of a push service counts only where there are credentials for it.
+  /// The settings of a push service are read only if it has credentials.
   @Test func exampleHasTheDefaultsOfPushServices() async throws {
     let file = FileManager.default.temporaryDirectory.appending(path: "fanfare-key-\(UUID())")
     try "key\n".write(to: file, atomically: true, encoding: .utf8)
@@ -173,7 +173,7 @@ import Yams
     "open-sesame:\t- 1\n - 2",
     "a: open-sesame\u{1}",
   ])
-  func `what is not YAML is refused by its place, without what stands there`(yaml: String) async throws {
+  func invalidYAMLIsRefusedWithoutItsText(yaml: String) async throws {
     let file = FileManager.default.temporaryDirectory.appending(path: "fanfare-settings-\(UUID()).yaml")
     try yaml.write(to: file, atomically: true, encoding: .utf8)
     defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: file) } }
@@ -183,7 +183,7 @@ import Yams
   }
 
   @Test(arguments: ["open-sesame", "- open-sesame\n", "'null'"])
-  func `what is no mapping is refused, without what stands there`(yaml: String) async throws {
+  func nonMappingIsRefusedWithoutItsText(yaml: String) async throws {
     let file = FileManager.default.temporaryDirectory.appending(path: "fanfare-settings-\(UUID()).yaml")
     try yaml.write(to: file, atomically: true, encoding: .utf8)
     defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: file) } }
@@ -199,7 +199,7 @@ import Yams
     #expect(try await Settings.load(file: file.path, environment: [:]).worker.instance == nil)
   }
 
-  /// Quotes make a text of what would be nothing.
+  /// Without quotes these words are YAML's null.
   @Test(arguments: ["null", "~"]) func quotedNullIsText(word: String) async throws {
     let file = FileManager.default.temporaryDirectory.appending(path: "fanfare-settings-\(UUID()).yaml")
     try "worker: {instance: '\(word)'}".write(to: file, atomically: true, encoding: .utf8)
@@ -232,8 +232,8 @@ import Yams
     #expect(settings.hubs.first?.roles.operators == ["ann", "bob"])
   }
 
-  /// Unlike a key of the file it is not refused: what starts the program may have variables of its own of that kind, as
-  /// Kubernetes has for a service called fanfare-ledger.
+  /// An unknown variable is not an error, unlike an unknown key of the file. The environment may contain variables with
+  /// this prefix: Kubernetes sets some for a service with the name fanfare-ledger.
   @Test func unknownVariableIsReported() async throws {
     let settings = try await Settings.load(
       file: nil,
@@ -249,7 +249,7 @@ import Yams
       ])
   }
 
-  /// By the variable that swift-configuration makes of it, `…_KEY_IDFILE`, nobody would look for it.
+  /// swift-configuration derives `…_KEY_IDFILE`; the expected spelling `…_KEY_ID_FILE` works as well.
   @Test(arguments: ["KEY_ID_FILE", "KEY_IDFILE"]) func apnsKeyIDComesFromFile(variable: String) async throws {
     let file = FileManager.default.temporaryDirectory.appending(path: "fanfare-key-\(UUID())")
     try "ABCDEFGHIJ\n".write(to: file, atomically: true, encoding: .utf8)
@@ -329,7 +329,7 @@ import Yams
 }
 
 @Suite struct RegistrySettingsTests {
-  @Test func patienceIsForEveryWait() async throws {
+  @Test func patienceIsTheMinimumOfEveryWait() async throws {
     let environment = ["FANFARE_REGISTRY_POSTGRES_URL": "host=db", "FANFARE_REGISTRY_POSTGRES_STATEMENT_SECONDS": "90"]
     let settings = try await Settings.load(file: nil, environment: environment).registry
     let usual = settings.database(role: "api", patience: .zero)

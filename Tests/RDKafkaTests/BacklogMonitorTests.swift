@@ -84,16 +84,16 @@ struct BacklogMonitorTests {
     var partition = PartitionBacklog()
     for offset in 0..<10 { partition.produced(offset: Int64(offset), bytes: 100) }
     #expect(partition.bytes(averageBytes: 1) == 1_000)
-    // Others have produced 10 more, of unknown size.
+    // Other producers have produced 10 more records of unknown size.
     partition.observed(next: 0, end: 20, before: (10, 1_000))
     #expect(partition.records == 20)
     #expect(partition.bytes(averageBytes: 7) == 1_070)
-    // Read up to the mark: what was produced before it no longer counts.
+    // The group has read up to the mark: records produced before it no longer count.
     partition.observed(next: 20, end: 20, before: (10, 1_000))
     #expect(partition.bytes(averageBytes: 7) == 0)
     for offset in 20..<30 { partition.produced(offset: Int64(offset), bytes: 500) }
     #expect(partition.bytes(averageBytes: 7) == 5_000)
-    // Half of it is read, and there is no mark in between.
+    // Half of the records are read, and there is no mark in between.
     partition.observed(next: 25, end: 30, before: (20, 6_000))
     #expect(partition.bytes(averageBytes: 7) == 2_500)
   }

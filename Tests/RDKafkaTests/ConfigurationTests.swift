@@ -11,7 +11,7 @@ struct ConfigurationTests {
     }
   }
 
-  @Test func anUnknownPropertyIsNamed() throws {
+  @Test func unknownPropertyIsNamed() throws {
     let error = try #require(rejection(["no.such.property": "s3cret"]))
     #expect(error.code == .configuration)
     #expect(error.message.contains("'no.such.property'"))
@@ -52,9 +52,9 @@ struct ConfigurationTests {
     }
   }
 
-  /// Its commits depend on what librdkafka says about joining.
+  /// Its commits depend on the lines that librdkafka logs about joining.
   @Test(arguments: [nil, "", "broker", "all", "cgrp", "topic, cgrp"])
-  func aConsumerThatCommitsByItselfReadsOfJoiningWhateverIsDebugged(contexts: String?) {
+  func committingConsumerLogsJoinStatesWithAnyDebugContexts(contexts: String?) {
     var client = KafkaClientConfiguration(bootstrapServers: "127.0.0.1:1", clientID: "test")
     client.properties["debug"] = contexts
     var configuration = ConsumerConfiguration(client: client, groupID: "g", topics: ["t"])

@@ -20,7 +20,7 @@ struct ConsumerTests {
       #expect(await producer.send(records).compactMap { failure($0) }.isEmpty)
     }
 
-    // Never by itself while this looks: what is stored is committed in the end.
+    // No automatic commit during the test: stored offsets are committed at the end.
     try await kafka.withConsumer(topics: [topic], group: group, configure: { $0.autoCommitInterval = .seconds(60) }) {
       consumer in
       var read: [ConsumedRecord] = []
@@ -123,7 +123,7 @@ struct ConsumerTests {
           var events = second.events.makeAsyncIterator()
           return try await assignment(&events)
         }()
-        // The first member still owns everything when it is told, and can store what it has done so far.
+        // At the announcement the first member still owns all partitions and can store its offsets.
         guard case .revoked(let revoked, let rebalance)? = await change(&events) else {
           throw Unexpected(what: "no revocation")
         }
@@ -135,7 +135,7 @@ struct ConsumerTests {
         #expect(secondOwned == Set(revoked))
         return secondOwned
       }
-      // The second has left: what it had comes back.
+      // The second member has left: its partitions come back.
       var returned: Set<TopicPartition> = []
       while returned != secondOwned { returned.formUnion(try await assignment(&events)) }
       #expect(owned.union(returned) == partitions)
@@ -159,9 +159,10 @@ struct ConsumerTests {
     }
   }
 
-  /// A member that has nothing left to settle gives its partitions back at once; one that never answers does so at its
-  /// deadline. The embedded cluster would refuse what the second one commits once the first one has joined again; on a
-  /// starved machine it may do so all the same, and then the next owner finds it where it is kept.
+  /// A member with nothing left to settle gives its partitions back at once; one that never answers, at its deadline.
+  ///
+  /// The embedded cluster would refuse commits of the second member once the first has joined again. On an overloaded
+  /// machine this may still happen; then the next owner finds the offsets where refused commits are kept.
   @Test func fastMemberLeavesASlowOneTimeToCommit() async throws {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 6)
@@ -220,7 +221,7 @@ struct ConsumerTests {
     }
   }
 
-  /// As the embedded cluster does it while its members join again.
+  /// The embedded cluster refuses commits while members join again.
   @Test func refusedOffsetsAreKeptForTheNextOwner() async throws {
     let kafka = try TestKafka.embedded()
     let topic = try await kafka.topic(partitions: 1)
@@ -241,7 +242,7 @@ struct ConsumerTests {
       let kept = try await consumer.kept([partition])
       #expect(kept == [offset])
     }
-    // Whoever stores instead has no use for it.
+    // A consumer that stores its offsets does not use the kept ones.
     try await kafka.withConsumer(topics: [topic], group: group) { consumer in
       let kept = try await consumer.kept([partition])
       #expect(kept.isEmpty)
@@ -271,7 +272,7 @@ struct ConsumerTests {
     }
   }
 
-  @Test func aConsumerThatNeverRanCanBeClosed() async throws {
+  @Test func consumerThatNeverRanCanBeClosed() async throws {
     let client = KafkaClientConfiguration(bootstrapServers: "127.0.0.1:1", clientID: "test")
     let consumer = try Consumer(
       configuration: ConsumerConfiguration(client: client, groupID: "g", topics: ["t"]), logger: TestKafka.quietLogger)
@@ -280,7 +281,7 @@ struct ConsumerTests {
     await consumer.run()
   }
 
-  @Test func aConsumerWithoutABrokerCanBeClosed() async throws {
+  @Test func consumerWithoutBrokerCanBeClosed() async throws {
     let client = KafkaClientConfiguration(bootstrapServers: "127.0.0.1:1", clientID: "test", profile: .embedded)
     var configuration = ConsumerConfiguration(client: client, groupID: "g", topics: ["t"])
     configuration.closeTimeout = .milliseconds(500)
@@ -295,7 +296,7 @@ struct ConsumerTests {
     await run
   }
 
-  /// librdkafka's own question for both ends is: it outlives its time limit while no broker can be reached.
+  /// librdkafka's own request for both ends ignores its time limit while no broker can be reached.
   @Test func partitionEndsAreRequestedWithALimit() async throws {
     let kafka = try TestKafka.embedded()
     let partition = TopicPartition(topic: try await kafka.topic(partitions: 1), partition: 0)
@@ -329,7 +330,7 @@ struct ConsumerTests {
     kafka.cluster?.close()
   }
 
-  /// The lines about joining are read whatever else an operator debugs, and the operator's come into the log.
+  /// Join states are read with any debug contexts of the operator, whose own debug lines are logged as well.
   @Test(arguments: [nil, "broker"]) func debugLinesAreStillReported(contexts: String?) async throws {
     let kafka = try TestKafka.embedded()
     let recorder = LogRecorder()
@@ -361,7 +362,7 @@ struct ConsumerTests {
     return nil
   }
 
-  /// The partitions of the next assignment that has some; completes everything on the way.
+  /// The partitions of the next non-empty assignment; completes all rebalances until then.
   private func assignment(_ events: inout AsyncStream<ConsumerEvent>.Iterator) async throws -> Set<TopicPartition> {
     while let event = await change(&events) {
       switch event {

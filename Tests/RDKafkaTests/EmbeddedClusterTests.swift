@@ -44,7 +44,7 @@ struct EmbeddedClusterTests {
     #expect(conflict.code == .conflict)
     #expect(conflict.message.contains("3") && conflict.message.contains("8"))
     #expect(missing.code == .unsupported)
-    // Nor deleted: it is said at once, and the topic is as it was.
+    // Topics cannot be deleted either: the request fails at once and the topic is unchanged.
     let refusal = await #expect(throws: RDKafkaError.self) { try await administrator.deleteTopics([topic]) }
     #expect(refusal?.code == .unsupported)
     #expect(

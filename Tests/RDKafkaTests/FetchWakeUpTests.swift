@@ -3,7 +3,7 @@ import Testing
 @testable import RDKafka
 
 struct FetchWakeUpTests {
-  /// Records taken and their bytes, what is left, and when, in milliseconds.
+  /// Records taken and their bytes, records left, and the time in milliseconds.
   private typealias Taken = (taken: Int, bytes: Int, left: Int, milliseconds: Int)
 
   @Test func queueThatEmptiesAfterBeingFullNeedsOneWakeUp() {
@@ -32,7 +32,7 @@ struct FetchWakeUpTests {
     #expect(due([(1, 100, 1000, 0), (1, 100, 0, 0)], isNeeded: false) == [])
   }
 
-  /// At which of the steps a wake-up is due for a queue of 1,000 records and 1 MiB.
+  /// The steps at which a wake-up is due, for a queue of 1,000 records and 1 MiB.
   private func due(_ steps: [Taken], isNeeded: Bool = true) -> [Int] {
     var wakeUp = FetchWakeUp(isNeeded: isNeeded, records: 1000, bytes: 1 << 20)
     let start = ContinuousClock.now

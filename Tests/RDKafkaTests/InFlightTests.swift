@@ -12,7 +12,7 @@ struct InFlightTests {
       isPossiblyPersisted: false)
   }
 
-  @Test func aSubmissionEndsWhenItsLastRecordIsSettledAndTheSubmitterIsDone() throws {
+  @Test func submissionEndsWhenLastRecordIsSettledAndSubmitterIsDone() throws {
     var inFlight = InFlight()
     let slot = inFlight.open([record("t", "a"), record("u", "b")], generation: 0) { _ in }
     let topic = inFlight.settle(delivery(slot, 1, offset: 7))
@@ -83,7 +83,7 @@ struct InFlightTests {
   }
 
   @Test(arguments: [nil, 0, 1, 65_534] as [Int32?], [0, 1, 16_777_215])
-  func `a ticket is one word`(partition: Int32?, number: Int) {
+  func ticketFitsInOneWord(partition: Int32?, number: Int) {
     for ticket in [
       Ticket(slot: number, index: 12_345, partition: partition),
       Ticket(slot: 54_321, index: number, partition: partition),

@@ -3,7 +3,7 @@ import Testing
 @testable import RDKafka
 
 struct JoinStateTests {
-  /// As librdkafka 2.0.2 writes it.
+  /// A log line in the form of librdkafka 2.0.2.
   private func line(_ old: String, _ new: String, group: String = "fanfare.workers") -> String {
     #"[thrd:main]: Group "\#(group)" changed join state \#(old) -> \#(new) (v1, state up)"#
   }
@@ -24,7 +24,7 @@ struct JoinStateTests {
     #expect(answers == [true, true, true, false, false, false, false, true, true, true, false, false])
   }
 
-  @Test func aGroupMayHaveAnyName() {
+  @Test func groupMayHaveAnyName() {
     let state = JoinState()
     state.read(facility: "CGRPJOINSTATE", text: line("steady", "init", group: "a -> steady"))
     #expect(state.isJoining)

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Somebody else's client, in a process of its own.
+/// kcat, an independent Kafka client, in its own process.
 final class Kcat {
   private static let path = ["/usr/bin/kcat", "/usr/local/bin/kcat"].first {
     FileManager.default.isExecutableFile(atPath: $0)
@@ -10,10 +10,10 @@ final class Kcat {
   private let (input, output) = (Pipe(), Pipe())
   private let ends: AsyncStream<Int32>
 
-  /// Whether there is one.
+  /// Whether kcat is installed.
   static var isInstalled: Bool { path != nil }
 
-  /// Starts it, with an input that stays open.
+  /// Starts kcat with an input that stays open.
   init(_ arguments: [String]) throws {
     process.executableURL = URL(fileURLWithPath: try #require(Self.path))
     process.arguments = arguments
@@ -31,7 +31,7 @@ final class Kcat {
 
   deinit { kill() }
 
-  /// Runs it with that input and returns what it printed.
+  /// Runs kcat with that input and returns its output.
   static func run(_ arguments: [String], input: String = "") async throws -> String {
     let kcat = try Kcat(arguments)
     try kcat.write(input)
@@ -47,14 +47,14 @@ final class Kcat {
     return String(decoding: try kcat.output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
   }
 
-  /// Gives it more to read.
+  /// Writes more input.
   func write(_ text: String) throws { try input.fileHandleForWriting.write(contentsOf: Data(text.utf8)) }
 
-  /// Ends it as a crash would.
+  /// Kills it, like a crash.
   func kill() {
     if process.isRunning { Foundation.kill(process.processIdentifier, SIGKILL) }
   }
 
-  /// Its exit status, once it has ended. To be asked once.
+  /// The exit status; suspends until the process ends. Call once.
   func end() async -> Int32? { await ends.first { _ in true } }
 }

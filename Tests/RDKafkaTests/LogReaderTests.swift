@@ -14,7 +14,7 @@ struct LogReaderTests {
       #expect(await producer.send(records).compactMap { failure($0) }.isEmpty)
       let spans = try await reader.spans(of: [topic])
       #expect(spans.map(\.count) == [1500, 1500, 0])
-      // Written after the ends were taken.
+      // Written after the ends were read.
       #expect(await producer.send(records).compactMap { failure($0) }.isEmpty)
 
       var read: [Int32: [ConsumedRecord]] = [:]
@@ -30,7 +30,7 @@ struct LogReaderTests {
     }
   }
 
-  @Test func aSpanMayBeginAnywhereAndAnEmptyOneEndsAtOnce() async throws {
+  @Test func spanMayBeginAnywhereAndEmptySpanEndsAtOnce() async throws {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 1)
     let reader = try LogReader(client: kafka.client("test-log"), logger: TestKafka.quietLogger)

@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct ProducerTests {
-  @Test func aSendReturnsThePositionTheBrokerGave() async throws {
+  @Test func sendReturnsPositionFromBroker() async throws {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 1)
     try await kafka.withProducer { producer in
@@ -32,13 +32,13 @@ struct ProducerTests {
     }
   }
 
-  /// The hashes are those of Kafka's own test of its murmur2, in `UtilsTest.java`.
+  /// The hashes come from Kafka's own test of its murmur2, `UtilsTest.java`.
   @Test(arguments: [
     ("21", -973_932_308), ("foobar", -790_332_482), ("a-little-bit-long-string", -985_981_536),
     ("a-little-bit-longer-string", -1_486_304_829), ("lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58_897_971),
     ("abc", 479_470_107),
   ])
-  func aKeyGoesWhereJavaPutsIt(key: String, hash: Int) async throws {
+  func keyIsPartitionedAsInJava(key: String, hash: Int) async throws {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 7)
     try await kafka.withProducer { producer in
@@ -49,7 +49,7 @@ struct ProducerTests {
     }
   }
 
-  @Test func onlyTheTooLargeRecordIsRefused() async throws {
+  @Test func onlyTooLargeRecordIsRefused() async throws {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 1)
     try await kafka.withProducer(configure: { $0.maximumRecordBytes = 2_000 }) { producer in
@@ -63,13 +63,13 @@ struct ProducerTests {
     }
   }
 
-  @Test func `a record goes to its partition, modulo as many as there are, and else where its key belongs`()
+  @Test func recordGoesToGivenPartitionModuloCountElseByKey()
     async throws
   {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 3)
     try await kafka.withProducer { producer in
-      // Not prepared: the first records wait in the client until it knows how many partitions there are.
+      // Without `prepare` the first records wait in the client until it knows the number of partitions.
       let places: [Int32?] = [0, 1, 2, 3, 64, 65_534, nil, 7]
       let headers = [RecordHeader(name: "h", value: [1])]
       let results = await producer.send(
@@ -82,7 +82,7 @@ struct ProducerTests {
   }
 
   @Test(arguments: [-1, 65_535] as [Int32])
-  func `a partition that no record can name is refused, and what is beside it is not`(partition: Int32) async throws {
+  func invalidPartitionIsRefusedAndOtherRecordsAreNot(partition: Int32) async throws {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 2)
     try await kafka.withProducer { producer in
@@ -94,12 +94,12 @@ struct ProducerTests {
     }
   }
 
-  @Test func fullQueueRefusesAndClosingGivesUpTheRest() async throws {
+  @Test func fullQueueRefusesRecordsAndClosingAbandonsTheRest() async throws {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 1)
     var configuration = ProducerConfiguration(client: kafka.client())
     configuration.queueRecords = 10
-    // Nothing leaves the queue while the test looks at it.
+    // No record leaves the queue during the test.
     configuration.linger = .seconds(60)
     configuration.deliveryTimeout = .seconds(300)
     let producer = try Producer(configuration: configuration, logger: TestKafka.quietLogger)
@@ -132,7 +132,7 @@ struct ProducerTests {
     #expect(await producer.close(timeout: .zero) == 0)
   }
 
-  @Test func aProducerThatNeverRanCanBeClosed() async throws {
+  @Test func producerThatNeverRanCanBeClosed() async throws {
     let client = KafkaClientConfiguration(bootstrapServers: "127.0.0.1:1", clientID: "test")
     let producer = try Producer(configuration: ProducerConfiguration(client: client), logger: TestKafka.quietLogger)
     async let results = producer.send([record("nowhere", "x")])
@@ -145,7 +145,7 @@ struct ProducerTests {
   @Test func transientFaultsAreRetriedUntilEveryRecordIsStored() async throws {
     let kafka = try TestKafka.embedded(brokers: 3)
     let topic = try await kafka.topic(partitions: 4)
-    // One request at a time: the cluster would take a batch behind one that it has refused.
+    // One request at a time: the cluster would accept a batch after one that it has refused.
     let sequential = { @Sendable (configuration: inout ProducerConfiguration) in
       configuration.client.properties["max.in.flight.requests.per.connection"] = "1"
     }
@@ -159,20 +159,20 @@ struct ProducerTests {
     kafka.cluster?.close()
   }
 
-  /// librdkafka takes the acknowledgement of the second batch for one of the first, which the cluster has refused.
+  /// librdkafka mistakes the acknowledgement of the second batch for one of the first, which the cluster refused.
   @Test func unacknowledgedRecordsFail() async throws {
     let kafka = try TestKafka.embedded()
     let topic = try await kafka.topic(partitions: 1)
     let again = try await kafka.withProducer(configure: { $0.client.properties["batch.num.messages"] = "1" }) {
       producer in
-      // Both batches are on their way before the first is answered.
+      // Both batches are sent before the first is answered.
       try kafka.cluster?.setRoundTripTime(.milliseconds(200))
       try kafka.cluster?.inject([.notEnoughReplicas], into: .produce)
       let results = await producer.send([record(topic, "refused"), record(topic, "taken")])
       #expect(failure(results[0])?.code == .possiblyPersisted)
       #expect(try results[1].get() == RecordPosition(topic: topic, partition: 0, offset: 0))
       try kafka.cluster?.setRoundTripTime(.zero)
-      // Sent again, it is there.
+      // A second attempt succeeds.
       return try await producer.send(record(topic, "refused"))
     }
     #expect(again.offset == 1)
@@ -206,12 +206,12 @@ struct ProducerTests {
     }
   }
 
-  @Test func aFatalErrorFailsWhatIsInFlightAndTheNextSendSucceeds() async throws {
+  @Test func fatalErrorFailsRecordsInFlightAndNextSendSucceeds() async throws {
     let kafka = try TestKafka.embedded()
     let topic = try await kafka.topic(partitions: 1)
     try await kafka.withProducer { producer in
       _ = try await producer.send(record(topic, "before"))
-      // No answer comes while they are looked at.
+      // No answer arrives during the test.
       try kafka.cluster?.setRoundTripTime(.seconds(30))
       async let interrupted = producer.send((0..<10).map { record(topic, "interrupted \($0)") })
       try await until { producer.recordsInFlight == 10 }

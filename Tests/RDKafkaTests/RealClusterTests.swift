@@ -4,8 +4,8 @@ import Support
 import Synchronization
 import Testing
 
-/// What the embedded cluster has no idea of: static membership and fencing, limits of metadata, transactions and the
-/// holes that they leave in the log, topics that are made on request.
+/// Features that the embedded cluster lacks: static membership and fencing, limits of metadata, transactions and the
+/// gaps that they leave in the log, topics that are created on request.
 @Suite(
   .enabled(if: TestKafka.realServers != nil, "needs a real cluster: FANFARE_TEST_KAFKA=host:port"),
   .timeLimit(.minutes(3)))
@@ -32,7 +32,7 @@ struct RealClusterTests {
     try await administrator.deleteTopics(topics + ["\(topics[0])-never-made"])
     let reader = try LogReader(client: kafka.client("test-log"), logger: TestKafka.quietLogger)
     while try await !Set(reader.topics()).isDisjoint(with: topics) { await Task.yield() }
-    // Nothing is left to delete.
+    // No topic is left to delete.
     try await administrator.deleteTopics(topics)
   }
 
@@ -44,7 +44,7 @@ struct RealClusterTests {
       let again = try start("one")
       try await until { again.owned == owned }
       #expect(two.changes == changes)
-      // It can do what it is there for.
+      // The member works after its return.
       let partition = try #require(owned.first)
       try await again.consumer.commit([PartitionOffset(partition: partition, offset: 0, metadata: "back")])
       #expect(try await two.consumer.committed([partition]).map(\.metadata) == ["back"])
@@ -60,7 +60,7 @@ struct RealClusterTests {
   }
 
   @Test func dynamicMemberIsReplacedAtOnceWhenItLeaves() async throws {
-    // Longer than the test may take.
+    // Longer than the time limit of the test.
     try await withMembers(named: [nil, nil], session: .seconds(300)) { members, _ in
       let all = members[0].owned.union(members[1].owned)
       await members[0].consumer.close()
@@ -68,8 +68,8 @@ struct RealClusterTests {
     }
   }
 
-  /// Two workers with the same name, by a mistake of the configuration: the older one ends, and says why, instead of
-  /// sending everything twice.
+  /// Two workers have the same name by a configuration mistake: the older one ends with an error instead of repeating
+  /// every push.
   @Test func secondStaticMemberFencesTheFirst() async throws {
     try await withMembers(named: ["one"]) { members, start in
       let all = members[0].owned
@@ -87,7 +87,7 @@ struct RealClusterTests {
     }
   }
 
-  @Test func tooLargeMetadataIsRefusedAndTheOffsetStays() async throws {
+  @Test func tooLargeMetadataIsRefusedAndOffsetIsUnchanged() async throws {
     try await withMembers(named: [nil]) { members, _ in
       let (consumer, partition) = (members[0].consumer, try #require(members[0].owned.first))
       let small = PartitionOffset(partition: partition, offset: 1, metadata: "small")
@@ -105,7 +105,7 @@ struct RealClusterTests {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 1)
     let left = try await Transactions.leaveOneOpen(in: topic, of: kafka)
-    // Behind two records and the control record of their transaction.
+    // After two records and the control record of their transaction.
     #expect(left.offsets == [3])
     try await Transactions.replaceProducer(in: topic, of: kafka)
     await #expect(throws: RDKafkaError.self) { try await left.producer.commit() }
@@ -146,9 +146,9 @@ struct RealClusterTests {
     }
 
     var owned: Set<TopicPartition> { state.withLock { $0.owned } }
-    /// How often it was given or deprived of partitions.
+    /// Number of assignments and revocations.
     var changes: Int { state.withLock { $0.changes } }
-    /// The first error that has ended it.
+    /// The first error that ended it.
     var failure: RDKafkaError? { state.withLock { $0.failure } }
     var hasEnded: Bool { state.withLock { $0.hasEnded } }
 
@@ -175,8 +175,9 @@ struct RealClusterTests {
     }
   }
 
-  /// Forms a group over the four partitions of a topic, each member with as many as the others; `start` adds another
-  /// one to it. Ends all of them.
+  /// Forms a group on the four partitions of a topic, with an equal share for each member; `start` adds a member.
+  ///
+  /// Ends all members.
   private func withMembers(
     named names: [String?], session: Duration = .seconds(10),
     _ body: ([Member], _ start: (String?) throws -> Member) async throws -> Void

@@ -23,7 +23,7 @@ struct RebalanceDelayTests {
     var delay = RebalanceDelay(isNeeded: true)
     delay.begin(.assign, isEmpty: false, at: start)
     #expect(!delay.isActive(at: start))
-    // The second generation it hears of is one in which others may give back.
+    // In the second generation that it observes, other members may give partitions back.
     delay.begin(.assign, isEmpty: true, at: start)
     #expect(delay.isActive(at: start))
   }

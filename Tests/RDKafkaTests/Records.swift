@@ -1,6 +1,6 @@
 import RDKafka
 
-/// A record of text.
+/// A record with a text as its value.
 func record(_ topic: String, key: String? = nil, _ value: String, partition: Int32? = nil, headers: [RecordHeader] = [])
   -> ProducerRecord
 {
@@ -15,7 +15,7 @@ extension ConsumedRecord {
   }
 }
 
-/// Returns once `condition` holds; throws when the test's time is over.
+/// Returns once `condition` is true; throws when the test is cancelled by its time limit.
 func until(_ condition: () -> Bool) async throws {
   while !condition() {
     try Task.checkCancellation()

@@ -3,7 +3,7 @@ import RDKafka
 import Support
 import Testing
 
-/// Topics into which others write in transactions.
+/// Writes transactions of another producer to a topic.
 enum Transactions {
   /// Commits `first` and `second`, then leaves a transaction open that holds `dropped`. Returns its producer, and the
   /// offset of the open transaction's record.
@@ -20,7 +20,7 @@ enum Transactions {
     return (producer, try await producer.produce(["dropped"], to: partition))
   }
 
-  /// Commits `third` as another producer with the same id, which aborts the open transaction before.
+  /// Commits `third` as another producer with the same id, which first aborts the open transaction.
   static func replaceProducer(in topic: String, of kafka: TestKafka) async throws {
     let producer = try TransactionalProducer(kafka.client("test-transactions"), transactionalID: topic)
     try await producer.prepare()

@@ -5,7 +5,7 @@ import Testing
 @testable import fanfare_dev
 
 @Suite(TestPostgreSQL.isAvailable, .timeLimit(.minutes(1))) struct BenchDatabaseTests {
-  /// Control-C cancels, and the server is somebody's own.
+  /// Control-C cancels the run; a server named by the user must not keep its schemas.
   @Test func cancelledRunLeavesNothingOnNamedServer() async throws {
     try await TestPostgreSQL.withSchema { server in
       let pool = try PostgreSQLPool(server, logger: TestPostgreSQL.quietLogger)
@@ -24,7 +24,7 @@ import Testing
         try await BenchRig.with(options) { rig in
           try await BenchDatabase(rig)?.withEmptySchema { connection in
             make.yield(connection)
-            // Until it is cancelled.
+            // Runs until it is cancelled.
             for await _ in held {}
             try Task.checkCancellation()
           }

@@ -3,7 +3,7 @@ import Testing
 @testable import fanfare_dev
 
 struct ScenarioReportTests {
-  /// Whoever has reached what is shown has reached the goal.
+  /// A share that equals the displayed, rounded goal reaches the goal.
   @Test func goalIsShownWithItsVerdict() {
     func verdict(share: Double, goal: Double) -> (goal: String, isReached: Bool?) {
       var report = ScenarioReport(scenario: "a", unit: "sends", sink: "b", goals: [.share(goal)])
@@ -17,7 +17,7 @@ struct ScenarioReportTests {
 }
 
 struct LatencyScenarioTests {
-  /// Whoever is sent to a second time is found at once.
+  /// The look-up of a user who was sent to before would be faster.
   @Test(arguments: [(100_000, 100_000), (1_000_000, 2200), (1000, 300)])
   func postsGoToDifferentUsers(users: Int, posts: Int) {
     let bodies = (0..<posts).map { LatencyScenario.body(of: $0, users: users, text: "Goal") }
@@ -27,7 +27,7 @@ struct LatencyScenarioTests {
 }
 
 struct MixedScenarioTests {
-  /// What is asked of the deliveries: one too few is a device that was left out.
+  /// The expected number of deliveries must be exact: one fewer means that a device was missed.
   @Test func expectsPushesToLiveDevicesOnly() {
     func device(_ owner: Int, isDead: Bool = false) -> Population.Device {
       Population.Device(number: 0, owner: owner, handle: "a", isDead: isDead)
@@ -35,7 +35,7 @@ struct MixedScenarioTests {
     let population = Population(devices: [
       device(0), device(0, isDead: true), device(1), device(1), device(2, isDead: true),
     ])
-    // Of three sends one goes to each of three users.
+    // Three sends: one to each of the three users.
     #expect(MixedScenario.liveDevices(of: population, users: 3, sends: 3) == 3)
     #expect(MixedScenario.liveDevices(of: population, users: 3, sends: 6) == 6)
   }

@@ -4,7 +4,7 @@ import Testing
 @testable import fanfare_dev
 
 @Suite struct SinkTests {
-  /// nghttpd answers through one function before nghttp2 1.60, and through the other since; only one of them is
+  /// nghttpd before nghttp2 1.60 answers through one function, later versions through the other. Only one version is
   /// installed here.
   @Test(
     .timeLimit(.minutes(1)), .enabled(if: ChildProcess.find("clang") != nil),
@@ -12,10 +12,10 @@ import Testing
   func everyAnswerIsMadeA200AndCounted(function: String) async throws {
     let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-\(UUID())")
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: false)
-    defer { try? FileManager.default.removeItem(at: directory) }  // Of a temporary directory nothing depends on it.
+    defer { try? FileManager.default.removeItem(at: directory) }  // A failure leaves only a temporary directory.
     let declaration =
       "int \(function)(void *session, int stream, const void *fields, unsigned long count, const void *body)"
-    // The library and the server, as far as they matter: one answer, 404 with a body.
+    // The parts of the library and the server that matter here: one answer, 404 with a body.
     let library = """
       #include <string.h>
       struct field { const char *name, *value; unsigned long name_length, value_length; };

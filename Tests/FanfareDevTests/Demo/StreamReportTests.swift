@@ -21,7 +21,7 @@ struct StreamReportTests {
     }
   }
 
-  /// One whose fate the front end did not know is posted again.
+  /// A send is posted again if the front end could not say whether Kafka has it.
   @Test func sendOnTopicTwiceCountsOnce() {
     var report = Self.complete
     (report.accepted, report.settled) = (11, 11)

@@ -5,15 +5,15 @@ import Testing
 
 @testable import fanfare_dev
 
-/// When the demo goes on from its first four sends to the stream.
+/// When the demo continues from its first four sends to the stream.
 @Suite(.timeLimit(.minutes(1))) struct TourTests {
   private let guests = DemoPopulation(users: 0).guests
 
-  /// An arrival on each of the devices, of more that may come.
+  /// A stream with a notification on each of the devices; it stays open.
   private func arrivals(on devices: [DemoPopulation.Device]) -> (AsyncStream<ReceivedNotification>, Any) {
     let (stream, continuation) = AsyncStream.makeStream(of: ReceivedNotification.self)
     for device in devices {
-      // As the simulator names a WNS device: by its channel's token.
+      // The simulator names a WNS device by the token of its channel.
       let handle = device.handle.split(separator: "=").last.map(String.init) ?? ""
       continuation.yield(
         ReceivedNotification(
@@ -29,7 +29,7 @@ import Testing
     withExtendedLifetime(more) {}
   }
 
-  /// Neither is a device that has a push twice two devices, nor is a push waited for that does not come.
+  /// Two pushes to one device do not count for two devices, and the wait has a time limit.
   @Test func timeoutNamesDevicesWithoutNotification() async throws {
     let (stream, more) = arrivals(on: [guests[0]] + guests.dropLast())
     let error = await #expect(throws: TimeLimitExceeded.self) {
@@ -39,7 +39,7 @@ import Testing
     withExtendedLifetime(more) {}
   }
 
-  /// What the ledger settled after the stream has begun would be taken for the stream's.
+  /// Sends that settle after the stream has begun would count for the stream.
   @Test func tourWaitsForLedger() async throws {
     let settled = Mutex(0)
     try await Tour.wait(for: 4) {

@@ -22,14 +22,14 @@ struct FaultRunTests {
       FaultRun.devicesAmiss(in: report([.apns: [.delivered: 1, .failed: 1], .fcm: [.delivered: 1]]), ofSend: 1) == 1)
   }
 
-  /// It is counted as expired, or as being in flight.
+  /// Such a send counts as expired or as in flight.
   @Test(arguments: [SendReport.State.expired, .accepted])
   func sendWithoutPushesHasNoDevices(state: SendReport.State) {
     #expect(FaultRun.devicesAmiss(in: report([:], state), ofSend: 0) == 0)
   }
 }
 
-/// Which rows of the fault suite say that the promises were kept.
+/// Which rows of the fault suite count as passed.
 struct FaultRowTests {
   private func row(
     inFlight: Int = 0, lost: Int = 0, repeated: Int = 0, each: [Int] = [], limit: RepeatLimit = .none, errors: Int = 0
@@ -39,14 +39,14 @@ struct FaultRowTests {
       repeatedEach: each, repeatLimit: limit, accountingErrors: errors, observed: nil, secondsToRecover: 1)
   }
 
-  @Test func whatIsLostWrongOrNeverEndsIsNotGood() {
+  @Test func lostWrongOrUnfinishedSendsFailTheRow() {
     #expect(row().isGood)
     #expect(!row(inFlight: 1).isGood)
     #expect(!row(lost: 1).isGood)
     #expect(!row(errors: 1).isGood)
   }
 
-  @Test func repeatsNeedAReason() {
+  @Test func repeatsNeedALimit() {
     #expect(!row(repeated: 1).isGood)
     #expect(row(repeated: 1).tableRow.contains("TOO MANY"))
     #expect(row(repeated: 1000, limit: .some).isGood)
@@ -61,14 +61,14 @@ struct FaultRowTests {
     #expect(row(repeated: repeated, each: each, limit: .each(most: 200)).isGood == isGood)
   }
 
-  /// What comes twice after the last kill was looked at came without a reason.
-  @Test func whatNoKillHasRepeatedIsNotGood() {
+  /// Repeats after the last kill was checked have no cause.
+  @Test func repeatsWithoutKillFailTheRow() {
     #expect(!row(repeated: 500, each: [0, 0], limit: .each(most: 200)).isGood)
     #expect(!row(repeated: 31, each: [10, 20], limit: .each(most: 200)).isGood)
   }
 }
 
-/// Which ends of pushes the fault suite takes for mistakes.
+/// Which outcomes of pushes count as errors in the fault suite.
 struct PushAccountTests {
   private func account(_ devices: [DeviceResult.Outcome: Int] = [:]) -> PushAccount {
     var account = PushAccount()
@@ -77,7 +77,7 @@ struct PushAccountTests {
     return account
   }
 
-  @Test func whatIsDeliveredHasArrivedAndTheOtherWayRound() {
+  @Test func deliveredCountMustEqualArrivedCount() {
     var account = account()
     #expect(account.errors == 0)
     account.arrived = 98
@@ -97,11 +97,11 @@ struct PushAccountTests {
     #expect(account.errors == 5)
   }
 
-  @Test func whatLivesBrieflyMayExpire() {
+  @Test func sendsWithShortTimeToLiveMayExpire() {
     var account = account([.expired: 4])
     (account.mayExpire, account.expiredSends) = (true, 3)
     #expect(account.errors == 0)
-    // Not here.
+    // The arrived count must still match.
     account.arrived = 101
     #expect(account.errors == 1)
   }

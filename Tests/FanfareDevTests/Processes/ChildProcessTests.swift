@@ -5,25 +5,25 @@ import Testing
 @testable import fanfare_dev
 
 @Suite struct ChildProcessTests {
-  /// Else what it has used is taken for what the next measured child has.
-  @Test(.timeLimit(.minutes(1))) func destroyedProcessHasBeenWaitedFor() throws {
+  /// Otherwise its resource usage would count for the next measured child.
+  @Test(.timeLimit(.minutes(1))) func destroyedProcessIsReaped() throws {
     let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-\(UUID())")
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: false)
-    defer { try? FileManager.default.removeItem(at: directory) }  // Of a temporary directory nothing depends on it.
+    defer { try? FileManager.default.removeItem(at: directory) }  // A failure leaves only a temporary directory.
     let process = try ChildProcess(
       ["100"], name: "sleep", program: URL(fileURLWithPath: "/bin/sleep"), directory: directory)
     #expect(kill(process.id, 0) == 0)
     process.destroy()
     #expect(kill(process.id, 0) == -1)
     #expect(errno == ESRCH)
-    // A second time does nothing.
+    // A second call has no effect.
     process.destroy()
   }
 }
 
 @Suite(.timeLimit(.minutes(1))) struct TimeLimitTests {
-  /// A process's last words, for one, are what it has said by then.
-  @Test func whatIsMissingIsAskedWhenTheTimeIsOver() async throws {
+  /// For example, the message may contain the last log lines of a process at that moment.
+  @Test func timeoutMessageIsComputedAtTimeout() async throws {
     let questions = Mutex(0)
     @Sendable func what() -> String {
       questions.withLock { $0 += 1 }

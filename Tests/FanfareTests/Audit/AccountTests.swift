@@ -4,13 +4,13 @@ import Testing
 
 @testable import fanfare
 
-/// The account as a value: the same records make the same report, in whatever order they come.
+/// The account as a value: the same records in any order give the same report.
 @Suite struct AccountTests {
   private typealias Entry = (fact: AuditFact, place: AuditPlace)
 
   private static let topics = Topics(retryDelays: [15])
   private static let retry = topics.retries[0].name
-  /// Everything below offset 10 is done, on every topic.
+  /// The committed offset is 10 on every topic.
   private static let positions = [topics.sends: [Int32(0): Int64(10)], retry: [0: 10]]
 
   private static func key(_ number: UInt64, hub: HubName = .default) -> SendKey {
@@ -32,7 +32,7 @@ import Testing
     .settled(key, part: part, parts: parts, attempt: attempt)
   }
 
-  /// The report of the entries, which must be the same for each of their orders.
+  /// The report of the entries; expects the same report for every order of them.
   private func report(_ entries: [Entry], isCutAtStart: Bool = false, statusesFrom: UnixTime? = nil) -> AuditReport {
     let reports = Self.orders(entries).map { entries in
       var account = Account(topics: Self.topics, positions: Self.positions)
@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  @Test func aSendIsSettledInFlightOrLost() {
+  @Test func sendIsSettledInFlightOrLost() {
     let report = report([
       (.accepted(Self.key(1)), Self.sends(3)), (Self.ended(Self.key(1)), Self.status(0)),
       (.accepted(Self.key(2)), Self.sends(10)), (.accepted(Self.key(3)), Self.sends(9)),
@@ -76,7 +76,7 @@ import Testing
     #expect((report.accepted, report.settled, report.inFlight, report.isSound) == (2, 1, 1, true))
   }
 
-  @Test func whatWasPutOffIsInFlightWhereverItWaits() {
+  @Test func deferredSendIsInFlightOnAnyTopic() {
     var report = report([
       (.accepted(Self.key(1)), Self.sends(1)), (.deferred(Self.key(1)), Self.retry(10)),
       (.accepted(Self.key(2)), Self.sends(2)), (.deferred(Self.key(2)), Self.retry(4)),
@@ -107,7 +107,7 @@ import Testing
       (Self.ended(Self.key(1), part: 1, of: 2, attempt: second), Self.status(3)),
     ])
     #expect((report.settled, report.repeated, report.isSound) == (1, 2, true))
-    // A part that was put off keeps the send in flight.
+    // A deferred part keeps the send in flight.
     report = self.report([
       (.accepted(Self.key(1)), Self.sends(1)),
       (Self.ended(Self.key(1), part: 0, of: 2, attempt: first), Self.status(0)),
@@ -116,7 +116,7 @@ import Testing
     #expect((report.settled, report.inFlight, report.isSound) == (0, 1, true))
   }
 
-  @Test func repeatedStatusesAreCountedAndAreNoError() {
+  @Test func repeatedStatusesAreCountedButNotErrors() {
     let report = report([
       (.accepted(Self.key(1)), Self.sends(1)), (Self.ended(Self.key(1)), Self.status(0)),
       (Self.ended(Self.key(1)), Self.status(1)),
@@ -125,7 +125,7 @@ import Testing
     #expect((report.settled, report.repeated, report.isSound) == (1, 2, true))
   }
 
-  @Test func aStatusWithoutASendIsWrongUnlessTheLogIsCut() {
+  @Test func statusWithoutSendIsAnErrorUnlessLogIsCut() {
     let entries: [Entry] = [(Self.ended(Self.key(1)), Self.status(7)), (Self.ended(Self.key(1)), Self.status(8))]
     var report = report(entries)
     #expect((report.accepted, report.settled, report.unannounced) == (0, 0, 1))
@@ -136,14 +136,14 @@ import Testing
     #expect((report.unannounced, report.recordDeleted, report.isSound) == (0, 1, true))
   }
 
-  @Test func statusThatMayBeDeletedIsNotMissed() {
+  @Test func sendWhoseStatusMayBeDeletedIsNotLost() {
     let report = report(
       [(.accepted(Self.key(1)), Self.sends(4)), (.accepted(Self.key(2)), Self.sends(5))],
       statusesFrom: UnixTime(milliseconds: 4))
     #expect((report.accepted, report.statusDeleted, report.lost) == (2, 1, 1))
   }
 
-  @Test func whatCannotBeReadIsSetAside() {
+  @Test func unreadableRecordMustBeDeadLettered() {
     var report = report([
       (.poison, Self.sends(1)), (.deadLettered(Self.sends(1), nil, isPart: true), Self.letter(0)),
       (.deadLettered(Self.sends(1), nil, isPart: true), Self.letter(1)),
@@ -168,14 +168,14 @@ import Testing
     report = self.report([
       (.accepted(known), Self.sends(3)), (.deadLettered(Self.sends(3), known, isPart: false), Self.letter(0)),
       (Self.ended(known), Self.status(0)),
-      // Not committed: its status may be on its way.
+      // Not committed: its status record may still be written.
       (.accepted(Self.key(2)), Self.sends(13)),
       (.deadLettered(Self.sends(13), Self.key(2), isPart: false), Self.letter(1)),
     ])
     #expect((report.settled, report.inFlight, report.deadLettered, report.isSound) == (1, 1, 2, true))
   }
 
-  @Test func `a broadcast is in flight while a segment of it lies among the dead letters`() {
+  @Test func broadcastWithDeadLetteredSegmentIsInFlight() {
     let known = Self.key(1)
     let segment = AuditPlace(topic: Self.topics.segments, partition: 0, offset: 3)
     var report = report([
@@ -189,8 +189,8 @@ import Testing
     #expect((report.settled, report.inFlight, report.isSound) == (1, 0, true))
   }
 
-  /// Its status is not the send's: other pages of it may be delivered.
-  @Test func `a broadcast is in flight while a page that was put off lies among the dead letters`() throws {
+  /// The status of a page is not the status of its send: other pages may be delivered.
+  @Test func broadcastWithDeadLetteredDeferredPageIsInFlight() throws {
     let now = UnixTime(milliseconds: 1)
     let send = SendRequest(
       id: SendID(high: 1, low: 1), acceptedAt: now, audience: .everyone, content: Content(wns: "<toast/>"))
@@ -216,14 +216,14 @@ import Testing
     #expect(report.problems.map(\.kind) == [.deadLetterWithoutStatus])
   }
 
-  @Test func whatWasDeletedUnreadIsWrong() {
+  @Test func recordsDeletedUnreadAreAnError() {
     let account = Account(topics: Self.topics, positions: Self.positions)
     let report = account.report(deleted: [(Self.sends(10), 5)])
     #expect((report.deletedUnread, report.isSound) == (5, false))
     #expect(report.problems.map(\.kind) == [.deletedUnread])
   }
 
-  @Test func partitionWithoutPositionIsAllInFlight() {
+  @Test func recordsOfPartitionWithoutPositionAreInFlight() {
     var account = Account(topics: Self.topics, positions: [:])
     account.add(.accepted(Self.key(1)), at: Self.sends(0), time: UnixTime(milliseconds: 0))
     #expect(account.report().inFlight == 1)

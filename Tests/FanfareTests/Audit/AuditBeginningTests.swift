@@ -7,14 +7,14 @@ import Testing
 @testable import Roles
 @testable import fanfare
 
-/// What the cluster deletes while an audit runs.
+/// Records that the cluster deletes before or while an audit reads them.
 @Suite(.timeLimit(.minutes(1))) struct AuditBeginningTests {
-  /// As if no status had ever been deleted, every send whose status was would be lost.
-  @Test func `a beginning that is deleted before it is read is later, not unknown`() async throws {
+  /// With an unknown beginning, the audit would report every send whose status was deleted as lost.
+  @Test func deletedBeginningIsReplacedByALaterOne() async throws {
     let kafka = try TestKafka.embedded()
     let topic = TopicSpecification(name: kafka.group(), partitions: 1)
     try #require(kafka.cluster).createTopics([topic])
-    // The embedded cluster keeps five megabytes of a partition, as they are when they are compressed.
+    // The embedded cluster keeps 5 MB of a partition, measured after compression; random bytes do not compress.
     var random = SeededGenerator(seed: 1)
     func produce(megabytes: Int) async throws {
       let value = (0..<256 * 1024).map { _ in UInt8(truncatingIfNeeded: random.next()) }
@@ -42,10 +42,10 @@ import Testing
     #expect(beginning > before + .seconds(-3600) && beginning <= before)
   }
 
-  /// A partition without a record says nothing of when its last one was deleted, nor does one whose first record came
-  /// after a long silence; but what is deleted for its age was old.
+  /// An empty partition does not show when its last record was deleted, nor does one whose first record came after a
+  /// long silence. But records deleted by age were old, so a recent send without a status is lost.
   @Test(arguments: [false, true])
-  func `a partition whose old records are gone excuses no young send`(hasRecord: Bool) async throws {
+  func recentSendIsLostAlsoWhenOldStatusesAreDeleted(hasRecord: Bool) async throws {
     let kafka = try TestKafka.embedded()
     let settings = try await Settings.load(
       file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": kafka.client("x").bootstrapServers])
@@ -57,7 +57,7 @@ import Testing
       let record = ProducerRecord(topic: topics.status, key: nil, value: [1])
       for result in await producer.send([record, record]) { _ = try result.get() }
     }
-    // As if the first were gone; the second is of this moment.
+    // The first record counts as deleted; the second was written just now.
     let cut = LogSpan(partition: TopicPartition(topic: topics.status, partition: 0), start: hasRecord ? 1 : 2, end: 2)
     let beginning = try await Audit(settings: settings, logger: TestKafka.quietLogger).beginning(of: [cut], reader)
     var account = Account(topics: topics, positions: [topics.sends: [0: 10]])
@@ -72,10 +72,10 @@ import Testing
 
   @Test(arguments: [
     ([Int32(0): Int64(2)], Int64(7), Int64(3)), ([0: 5], 7, 0), ([0: 9], 7, 0),
-    // Nobody has ever worked; or positions are forgotten, be it that the group has one on another partition.
+    // No worker has ever run; or the positions have expired, also if the group has one on another partition.
     ([:], 0, 5), ([:], 7, 0), ([1: 3], 7, 0),
   ])
-  func `what is deleted before anybody had come to it was not read`(
+  func recordsDeletedAboveCommittedOffsetWereNotRead(
     positions: [Int32: Int64], statuses: Int64, unread: Int64
   ) {
     let topics = Topics(retryDelays: [15])

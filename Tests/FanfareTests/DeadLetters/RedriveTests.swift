@@ -32,7 +32,7 @@ import Testing
       return [outcome.redriven, outcome.redrivenBefore]
     }
 
-    // Where it fails it says how far it has come, and what it has not done is still to be done.
+    // A failure reports how many records were redriven; the next run redrives the rest.
     try cluster.inject(Array(repeating: .topicAuthorizationFailed, count: 20), into: .produce)
     let interruption = await #expect(throws: Redrive.Interruption.self) { try await redrive() }
     #expect(interruption?.redriven == 3)

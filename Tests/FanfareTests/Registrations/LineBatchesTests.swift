@@ -5,7 +5,7 @@ import Testing
 @testable import fanfare
 
 @Suite struct LineBatchesTests {
-  /// Lines of many lengths, one of them too long, and a last one that does not end.
+  /// Lines of many lengths, one of them too long; the last has no line break.
   private static let text =
     (0..<200).map { number in "line \(number) \(String(repeating: "x", count: number * 7 % 90))\n" }.joined()
     + String(repeating: "y", count: RegistrationLine.maximumLength + 10) + "\n\n\nlast"
@@ -15,7 +15,7 @@ import Testing
   ) throws -> (all: [LineBatches.Batch], passedOver: ImportCounts) {
     let url = FileManager.default.temporaryDirectory.appending(path: "fanfare-lines-\(UUID())")
     try Data(text.utf8).write(to: url)
-    // What is left behind is in the system's temporary directory.
+    // A failure to remove it leaves only a temporary file.
     defer { try? FileManager.default.removeItem(at: url) }
     var batches = LineBatches(try FileHandle(forReadingFrom: url), batchBytes: batchBytes, finished: finished)
     var all: [LineBatches.Batch] = []
@@ -41,10 +41,10 @@ import Testing
     #expect(offset == Int64(bytes.count) && line == 205)
   }
 
-  @Test(arguments: [1000, 70_000]) func whatIsDoneIsPassedOver(batchBytes: Int) throws {
+  @Test(arguments: [1000, 70_000]) func finishedBatchesAreSkipped(batchBytes: Int) throws {
     let (all, _) = try batches(Self.text, batchBytes: batchBytes)
-    // Every second one is done, as after a crash of several that were under way at once; and then others are cut in
-    // another size.
+    // Every second batch is finished, as after a crash while several were in progress. The rest is also read with other
+    // batch sizes.
     let finished = all.enumerated().filter { $0.offset % 2 == 1 }.map { _, batch in
       var counts = ImportCounts()
       counts.lines = batch.lineCount
@@ -63,7 +63,7 @@ import Testing
     }
   }
 
-  @Test func anEmptyFileHasNoBatches() throws {
+  @Test func emptyFileHasNoBatches() throws {
     #expect(try batches("", batchBytes: 100).all.isEmpty)
     #expect(try batches("\n", batchBytes: 100).all.map(\.lineCount) == [1])
   }

@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  @Test func whatALinkLeadsToIsReplaced() throws {
+  @Test func targetOfSymbolicLinkIsReplaced() throws {
     try withDirectory { directory in
       let files = FileManager.default
       try files.createDirectory(atPath: "\(directory)/folder", withIntermediateDirectories: true)
@@ -55,7 +55,7 @@ import Testing
     }
   }
 
-  @Test func whatIsNoRegularFileIsLeftAlone() throws {
+  @Test func irregularFileIsRefused() throws {
     try withDirectory { directory in
       let files = FileManager.default
       try files.createDirectory(atPath: "\(directory)/folder", withIntermediateDirectories: true)

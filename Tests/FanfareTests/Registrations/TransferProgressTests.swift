@@ -4,7 +4,7 @@ import Testing
 @testable import fanfare
 
 @Suite struct TransferProgressTests {
-  @Test func theTimeLeftFollowsFromWhatThisRunHasDone() {
+  @Test func timeLeftIsEstimatedFromThisRunOnly() {
     let half = TransferProgress.State(count: 500_000, share: 0.5)
     #expect(
       TransferProgress.text(half, after: .seconds(10))
@@ -15,7 +15,7 @@ import Testing
         == "[######################........]  75 %  1000 registrations  0/s  1:00:00 left  12 MB, 1 skipped")
   }
 
-  @Test func withoutASizeThereIsNoBar() {
+  @Test func withoutTotalThereIsNoBar() {
     #expect(TransferProgress.text(TransferProgress.State(count: 7), after: .zero) == "7 registrations  0/s")
     #expect(
       TransferProgress.text(TransferProgress.State(count: 7, share: 1), after: .seconds(7)).hasSuffix(
@@ -24,7 +24,7 @@ import Testing
 }
 
 @Suite struct ConsoleTests {
-  /// One that wraps leaves a line behind each time that it is written over.
+  /// A wrapped line would leave a line behind each time that it is overwritten.
   @Test func replacedLineDoesNotWrap() {
     #expect(Console.overwriting("long") == "\r\u{1B}[K\u{1B}[?7llong\u{1B}[?7h")
   }

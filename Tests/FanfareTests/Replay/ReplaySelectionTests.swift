@@ -35,19 +35,19 @@ import Testing
     #expect(replayed.map(\.id) == [sends[1].id, sends[2].id])
     #expect(replayed.allSatisfy { $0.replay == Self.id && $0.acceptedAt >= Self.hour.lowerBound })
     #expect(replayed.map(\.identity) != replayed.map(\.id))
-    // What is a replay itself has its original in the log, or is too old.
+    // A replay is not replayed: its original is in the log or too old.
     var another = ReplaySelection(accepted: Self.hour)
     #expect(another.replay(replayed[0], by: .random()) == nil)
   }
 
-  @Test func whatWaitsIsLeftAlone() {
+  @Test func waitingSendIsNotReplayed() {
     var selection = ReplaySelection(accepted: Self.hour)
     let waiting = send()
     selection.noteWaiting(SendKey(hub: waiting.hub, id: waiting.id))
     #expect(selection.replay(waiting, by: Self.id) == nil)
   }
 
-  @Test func usersAndPlatformsNarrowIt() {
+  @Test func userAndPlatformLimitReplay() {
     var selection = ReplaySelection(accepted: Self.hour, platform: .fcm, user: "bob")
     #expect(selection.replay(send("carol"), by: Self.id) == nil)
     #expect(selection.replay(send("bob"), by: Self.id)?.platforms == PlatformSet(.fcm))
@@ -69,7 +69,7 @@ import Testing
     #expect(selection.replay(mended, by: Self.id) == nil)
   }
 
-  /// Both hubs may have a bob.
+  /// Users in different hubs may have the same name.
   @Test func hubLimitsReplay() throws {
     let other = SendRequest(
       id: .random(), hub: try #require(HubName("other")), acceptedAt: UnixTime(milliseconds: 1500),
@@ -80,7 +80,7 @@ import Testing
     #expect(selection.replay(send("bob"), by: Self.id) != nil)
   }
 
-  /// A page of a broadcast counts those that it does not name.
+  /// The outcomes of a page are counts; the page lists no devices here.
   @Test func completedBroadcastIsNotReplayed() {
     func page(
       _ part: Int, _ platform: Platform, _ outcome: DeviceResult.Outcome, of send: SendRequest, attempt: AttemptID
@@ -104,8 +104,8 @@ import Testing
     #expect(selection.replay(half, by: Self.id)?.platforms == PlatformSet(.fcm))
   }
 
-  /// The records of one send lie in several partitions, which are read in any order.
-  @Test func whatWasSaidLaterCountsWheneverItIsRead() {
+  /// The status records of one send may be in several partitions, which are read in any order.
+  @Test func latestStatusCountsInAnyReadingOrder() {
     let (mended, broken) = (send(), send())
     let attempts = (AttemptID.random(), AttemptID.random())
     let records = [
@@ -124,7 +124,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [false, true]) func whatWasCancelledIsLeftOutAndCounted(failedOnly: Bool) {
+  @Test(arguments: [false, true]) func cancelledSendsAreSkippedAndCounted(failedOnly: Bool) {
     var selection = ReplaySelection(accepted: Self.hour, user: "bob", failedOnly: failedOnly)
     let (single, broadcast, others) = (send(), send(), send("carol"))
     let attempt = AttemptID.random()
@@ -137,14 +137,14 @@ import Testing
     #expect(selection.cancelled == (failedOnly ? 1 : 2))
   }
 
-  /// `ë` as one character and as two: two users.
+  /// `ë` as one code point and as two: two different users.
   @Test func usersAreComparedByTheirBytes() {
     var selection = ReplaySelection(accepted: Self.hour, user: "zo\u{EB}")
     #expect(selection.replay(send("zoe\u{308}"), by: Self.id) == nil)
     #expect(selection.replay(send("zo\u{EB}"), by: Self.id) != nil)
   }
 
-  @Test func thePartsOfOneAttemptAddUp() {
+  @Test func partsOfOneAttemptAreCombined() {
     var selection = ReplaySelection(accepted: Self.hour, failedOnly: true)
     let (large, attempt) = (send(), AttemptID.random())
     selection.note(status(of: large, [(.fcm, .failed)], part: 0, parts: 2, attempt: attempt))

@@ -5,13 +5,13 @@ import Testing
 
 @testable import Roles
 
-/// What the roles' readiness goes by.
+/// The readiness check `kafka` of the roles.
 @Suite(.timeLimit(.minutes(2))) struct ReadinessTests {
   @Test func roleIsNotReadyWhileBrokersAreDown() async throws {
     let kafka = try TestKafka.embedded()
     let topic = try await kafka.topic()
     try await kafka.withProducer { producer in
-      // As the check `kafka` of the api and the worker asks.
+      // The same request as the check of the api and the worker.
       func problem(within patience: Duration) async -> String? {
         await RoleServices.problem { _ = try await producer.prepare(topics: [topic], timeout: patience) }
       }

@@ -8,7 +8,7 @@ import Testing
 @testable import Roles
 @testable import fanfare
 
-/// What lies in a retry topic whose delay is not configured any more comes back all the same.
+/// Records in a retry topic whose delay is no longer configured are readmitted all the same.
 @Suite(.timeLimit(.minutes(2))) struct RetiredRetriesTests {
   @Test func onlyRetryTopicsOfThisDeploymentAreRetired() {
     let topics = Topics(prefix: "mine", retryDelays: [15])

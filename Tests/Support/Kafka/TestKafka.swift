@@ -9,16 +9,17 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The cluster tests run against: one embedded cluster per test process, or the one named by
+/// The cluster for tests: one embedded cluster for each test process, or the one named by
 /// `FANFARE_TEST_KAFKA=host:port`. Topics and groups have unique names, so tests share it without seeing each other.
 package final class TestKafka: Sendable {
-  /// What clients connect to.
+  /// The addresses that clients connect to.
   package let bootstrapServers: String
-  /// The embedded cluster, or nil when a real one is used. Shared: injecting faults disturbs other tests, which want a
-  /// cluster of their own for that (``embedded(brokers:)``).
+  /// The embedded cluster; nil if a real one is used.
+  ///
+  /// In a shared cluster injected faults disturb other tests: use ``embedded(brokers:)`` for tests with faults.
   package let cluster: EmbeddedCluster?
 
-  /// The real cluster that the environment names; nil: there is none.
+  /// The real cluster that the environment names; nil if there is none.
   package static let realServers: String? = {
     let servers = ProcessInfo.processInfo.environment["FANFARE_TEST_KAFKA"]
     return servers?.isEmpty == true ? nil : servers
@@ -32,7 +33,7 @@ package final class TestKafka: Sendable {
     self.cluster = cluster
   }
 
-  /// The cluster of this test process; started by the first call.
+  /// The cluster of this test process; the first call starts it.
   package static func shared() throws -> TestKafka {
     try instance.withLock { instance in
       if let instance { return instance }
@@ -47,7 +48,7 @@ package final class TestKafka: Sendable {
     }
   }
 
-  /// An embedded cluster of the caller's own, whatever the environment says, for tests that make it fail.
+  /// A new embedded cluster for the caller, regardless of the environment; for tests that inject faults.
   package static func embedded(brokers: Int = 1) throws -> TestKafka {
     let cluster = try EmbeddedCluster(brokers: brokers, topics: [], logger: quietLogger)
     return TestKafka(bootstrapServers: cluster.bootstrapServers, cluster: cluster)
@@ -78,7 +79,7 @@ package final class TestKafka: Sendable {
       bootstrapServers: bootstrapServers, clientID: id, profile: cluster == nil ? ClusterProfile() : .embedded)
   }
 
-  /// Runs a producer for as long as `body` takes, then closes it.
+  /// Runs a producer while `body` runs, then closes it.
   package func withProducer<Value: Sendable>(
     backlog: BacklogMonitor? = nil,
     configure: (inout ProducerConfiguration) -> Void = { _ in },
@@ -96,7 +97,7 @@ package final class TestKafka: Sendable {
     }
   }
 
-  /// Runs a consumer for as long as `body` takes, then closes it. `body` is the one reader of its events.
+  /// Runs a consumer while `body` runs, then closes it. Only `body` may read its events.
   package func withConsumer<Value: Sendable>(
     topics: [String],
     group: String,
@@ -104,8 +105,8 @@ package final class TestKafka: Sendable {
     _ body: (Consumer) async throws -> Value
   ) async throws -> Value {
     var configuration = ConsumerConfiguration(client: client("test-consumer"), groupID: group, topics: topics)
-    // The shortest session with which the embedded cluster forms groups reliably; its rebalances take that less a
-    // second.
+    // The shortest session with which the embedded cluster forms groups reliably. Its rebalances take one second less
+    // than the session.
     configuration.sessionTimeout = .seconds(cluster == nil ? 10 : 4)
     configuration.autoCommitInterval = .milliseconds(100)
     configure(&configuration)
@@ -113,14 +114,14 @@ package final class TestKafka: Sendable {
     return try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { await consumer.run() }
       let value = try await body(consumer)
-      // Somebody must take the last revocation, which otherwise waits for its deadline.
+      // Reads the last revocation, which would otherwise wait for its deadline.
       group.addTask { for await _ in consumer.events {} }
       await consumer.close()
       return value
     }
   }
 
-  /// Logs what only a person debugging a test wants to see, if `FANFARE_TEST_LOG` is set.
+  /// Logs details for debugging a test if `FANFARE_TEST_LOG` is set.
   package static let quietLogger: Logger = {
     var logger = Logger(label: "test.kafka")
     logger.logLevel = ProcessInfo.processInfo.environment["FANFARE_TEST_LOG"] == nil ? .critical : .debug
