@@ -7,9 +7,9 @@ import Synchronization
 /// ``bootstrapServers``.
 ///
 /// Limits:
-/// - It keeps everything in memory, at most 5 MiB (compressed) and 100,000 batches per partition, and silently drops the
-///   oldest beyond that, consumed or not. Give high-volume topics many partitions, and ask a ``BacklogMonitor`` before
-///   producing.
+/// - It keeps everything in memory, at most 5 MiB (compressed) and 100,000 batches per partition, and silently drops
+///   the oldest beyond that, consumed or not. Give high-volume topics many partitions, and ask a ``BacklogMonitor``
+///   before producing.
 /// - A group's first assignment takes 3 s, every later rebalance the session timeout less one second.
 /// - **A member that joins a group with another assignor than the group's ends the whole process.** ``Consumer`` always
 ///   uses cooperative-sticky; with kcat, consume without a group.

@@ -1,7 +1,7 @@
 /// A day of the proleptic Gregorian calendar.
 ///
-/// The conversions are the era arithmetic of H. Hinnant's "chrono-Compatible Low-Level Date Algorithms", without tables,
-/// loops or allocations.
+/// The conversions are the era arithmetic of H. Hinnant's "chrono-Compatible Low-Level Date Algorithms", without
+/// tables, loops or allocations.
 struct CivilDate: Equatable {
   let year: Int64
   let month: Int64

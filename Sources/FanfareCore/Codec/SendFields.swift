@@ -23,8 +23,8 @@ package struct SendFields: Sendable {
 
   /// Reads one member. Returns false and consumes nothing if a send has no member of that name.
   ///
-  /// With `strict`, for callers, unknown or repeated members of `message` and `native` and a `ttl` of 0 are errors. In a
-  /// record unknown members are ignored, and the last of several counts.
+  /// With `strict`, for callers, unknown or repeated members of `message` and `native` and a `ttl` of 0 are errors. In
+  /// a record unknown members are ignored, and the last of several counts.
   package mutating func read(_ key: JSONReader.Key, from reader: inout JSONReader, strict: Bool = false)
     throws(JSONError) -> Bool
   {

@@ -6,9 +6,10 @@ package typealias AttemptID = Identifier<AttemptSubject>
 
 /// The result of one work item: the record of the status topic.
 ///
-/// Nearly every send is one item with one record. The results of a large send are spread over several parts. When such a
-/// send is repeated after a crash, its devices, and so the number and content of its parts, may differ: `attempt` tells
-/// which parts belong together. A send has ended when all `parts` of one attempt exist; its other attempts are ignored.
+/// Nearly every send is one item with one record. The results of a large send are spread over several parts. When such
+/// a send is repeated after a crash, its devices, and so the number and content of its parts, may differ: `attempt`
+/// tells which parts belong together. A send has ended when all `parts` of one attempt exist; its other attempts are
+/// ignored.
 package struct StatusRecord: Hashable, Sendable {
   package let send: SendID
   package let hub: HubName

@@ -56,8 +56,8 @@ package protocol ScheduledSendStore: Sendable {
 
   /// Leases the due sends until `end`, the longest due first and at most `limit`.
   ///
-  /// A send that was leased before and neither finished nor released has `mayBeEnqueued`, now and in later leases. Sends
-  /// that cannot be decoded are excluded permanently; `unreadable` is called for each, possibly twice.
+  /// A send that was leased before and neither finished nor released has `mayBeEnqueued`, now and in later leases.
+  /// Sends that cannot be decoded are excluded permanently; `unreadable` is called for each, possibly twice.
   func takeDue(
     _ limit: Int, for lease: LeaseID, until end: UnixTime, at now: UnixTime,
     unreadable: @escaping @Sendable (HubName, SendID) -> Void

@@ -1,7 +1,7 @@
 /// A condition on the tags of a device: `(news && !muted) || vip`.
 ///
-/// `all` and `any` have two or more operands, none of their own kind. The parser keeps this form; without it the text of
-/// an expression would not parse to an equal expression.
+/// `all` and `any` have two or more operands, none of their own kind. The parser keeps this form; without it the text
+/// of an expression would not parse to an equal expression.
 package indirect enum TagExpression: Hashable, Sendable {
   /// The device carries the tag.
   case tag(String)

@@ -5,8 +5,9 @@ package import FrontEnd
 ///
 /// - `simulator` (text): the directory of a `fanfare-dev simulator`, which replaces all three push services; the keys
 ///   of the platforms are not needed. A worker waits half a minute for a simulator that is starting.
-/// - `authentication.method` (`htpasswd` or `demo`, default `htpasswd`): `demo` accepts every user whose password is the
-///   name. It requires that the front end listens on a loopback address, unless `authentication.allowRemote` is true.
+/// - `authentication.method` (`htpasswd` or `demo`, default `htpasswd`): `demo` accepts every user whose password is
+///   the name. It requires that the front end listens on a loopback address, unless `authentication.allowRemote` is
+///   true.
 /// - `authentication.file` (text): the htpasswd file; bcrypt, yescrypt or SHA-512.
 /// - `authentication.operators` (list of users): users that may look up the sends of all senders.
 /// - `authentication.everyone` (list of `device` and `sender`, default both): the roles of every authenticated user.

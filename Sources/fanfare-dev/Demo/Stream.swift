@@ -166,8 +166,8 @@ struct StreamReport: Sendable {
 
   /// The number of losses.
   ///
-  /// It counts accepted sends that are not on the topic, sends that did not settle, and recorded deliveries that reached
-  /// no device.
+  /// It counts accepted sends that are not on the topic, sends that did not settle, and recorded deliveries that
+  /// reached no device.
   var lost: Int { max(0, posted - accepted) + max(0, accepted - settled) + max(0, delivered - (arrived - duplicates)) }
 
   /// Whether all sends were posted and settled, and nothing was lost.

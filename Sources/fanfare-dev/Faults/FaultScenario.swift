@@ -37,7 +37,8 @@ struct FaultScenario: Sendable {
   let inspect: (@Sendable (FaultDeployment, FaultLoad) async throws -> FaultFindings)?
   /// Injures and heals the deployment.
   ///
-  /// Returns the repeated pushes of each injury if they can be attributed. It notes the end of the injury unless that is its last step.
+  /// Returns the repeated pushes of each injury if they can be attributed. It notes the end of the injury unless that
+  /// is its last step.
   let injure: @Sendable (FaultDeployment, _ isQuick: Bool) async throws -> [Int]
 
   init(
@@ -212,8 +213,8 @@ struct FaultFindings: Sendable {
 
 /// The topics of a deployment.
 ///
-/// The embedded cluster keeps 5 MiB of each partition in memory. So the retry topics, which keep all records deferred in
-/// an outage, and the status topic, which the audit reads from its beginning, have as many partitions as the sends
+/// The embedded cluster keeps 5 MiB of each partition in memory. So the retry topics, which keep all records deferred
+/// in an outage, and the status topic, which the audit reads from its beginning, have as many partitions as the sends
 /// topic.
 struct FaultTopics: Sendable {
   /// The topics for the records of a minute or two.

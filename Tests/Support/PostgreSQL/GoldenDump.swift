@@ -42,8 +42,8 @@ package enum GoldenDump {
     let pool = try PostgreSQLPool(database, logger: TestPostgreSQL.quietLogger)
     defer { pool.close() }
     return try await pool.withConnection { connection in
-      // All branches have the same column types, so that PostgreSQL pushes the condition down into them: for an index of
-      // another test's schema, `pg_get_indexdef` fails with XX000 if the schema is dropped meanwhile.
+      // All branches have the same column types, so that PostgreSQL pushes the condition down into them: for an index
+      // of another test's schema, `pg_get_indexdef` fails with XX000 if the schema is dropped meanwhile.
       let rows = try connection.execute(
         """
         SELECT replace(line, current_schema() || '.', '') FROM (

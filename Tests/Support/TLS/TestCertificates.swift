@@ -13,8 +13,8 @@ package struct TestCertificates: Sendable {
   /// The server's private key, PEM.
   package let serverKeyPEM: String
 
-  /// Makes keys and certificates that are valid for one day. Without `coversAddress` the server's certificate names only
-  /// `localhost`.
+  /// Makes keys and certificates that are valid for one day. Without `coversAddress` the server's certificate names
+  /// only `localhost`.
   package init(coversAddress: Bool = true) throws {
     var names: [GeneralName] = [.dnsName("localhost")]
     if coversAddress { names.append(.ipAddress(ASN1OctetString(contentBytes: [127, 0, 0, 1]))) }

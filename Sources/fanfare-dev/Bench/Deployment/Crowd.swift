@@ -5,7 +5,8 @@ import Roles
 /// A very large, realistic set of registrations.
 ///
 /// It has 1.6 devices a user, 70 % of them on FCM, 28 % on APNs and 2 % on WNS. A few tags are on very many devices,
-/// and very many tags are on few. All values are computed from the seed and the device's number, so they need no memory.
+/// and very many tags are on few. All values are computed from the seed and the device's number, so they need no
+/// memory.
 struct Crowd: Sendable {
   /// The number of devices.
   let devices: Int

@@ -39,8 +39,8 @@ struct LatencyScenario: BenchScenario {
 
   /// Measures the latencies of posts and of their pushes.
   ///
-  /// `broadcast` is the body of a send to all users that runs meanwhile; it is posted again when half of its pushes have
-  /// arrived. `others` is the rate of its pushes. Throws if there were none.
+  /// `broadcast` is the body of a send to all users that runs meanwhile; it is posted again when half of its pushes
+  /// have arrived. `others` is the rate of its pushes. Throws if there were none.
   static func run(
     _ rig: BenchRig, registry: String, users: Int, rate: Int, seconds: Int, broadcast: String? = nil
   ) async throws -> (answered: Latency, arrived: Latency, others: Double) {

@@ -8,8 +8,8 @@ import Synchronization
 
 /// The rate at which ledgers write settled sends to PostgreSQL.
 ///
-/// It counts from record bytes to committed transactions. A send's two records are in partitions of different topics. So they mostly go to different ledgers, and never in one
-/// batch.
+/// It counts from record bytes to committed transactions. A send's two records are in partitions of different topics.
+/// So they mostly go to different ledgers, and never in one batch.
 struct LedgerScenario: BenchScenario {
   let name = "ledger"
 

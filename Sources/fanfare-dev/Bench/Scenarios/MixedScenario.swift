@@ -63,8 +63,8 @@ struct MixedScenario: BenchScenario {
             to: .user(Population.user(Self.user(ofSend: number, of: users))), number: number,
             body: Self.bodies[number % Self.bodies.count])
         })
-      // At the start the worker waits for the first batches, and at the end for the last retries. Neither time shows the
-      // machine's limit.
+      // At the start the worker waits for the first batches, and at the end for the last retries. Neither time shows
+      // the machine's limit.
       let (first, last) = (sends / 10, sends * 9 / 10)
       let (start, end) = try await pipeline.withWorker(registry: registry, connections: Self.connections) { worker in
         let start = try await pipeline.sample(worker, at: first)

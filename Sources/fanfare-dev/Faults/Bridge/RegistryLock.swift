@@ -3,8 +3,8 @@ import Foundation
 /// Locks a registry's file, so that no other process can read or write it.
 ///
 /// It acts like a slow process that uses the file. Processes that share a SQLite file in WAL mode lock bytes of its
-/// `-shm` file: a writer byte 120, readers share bytes 123 to 127 (see SQLite's walformat, "WAL locks"). This type takes
-/// the same locks with the same system call.
+/// `-shm` file: a writer byte 120, readers share bytes 123 to 127 (see SQLite's walformat, "WAL locks"). This type
+/// takes the same locks with the same system call.
 struct RegistryLock {
   private static let write: (first: Int, count: Int) = (120, 1)
   private static let read: (first: Int, count: Int) = (123, 5)
