@@ -176,10 +176,12 @@ package final class Producer: Sendable {
     state.withLock { $0.generation }
   }
 
-  /// Makes the handle fail with a fatal error, for tests.
+  #if DEBUG
+  /// Makes the handle fail with a fatal error. For tests: release builds do not have it.
   package func provokeFatalError() {
     state.withLock { $0.handle }?.handle.provokeFatalError()
   }
+  #endif
 
   private func beginClosing(timeout: Duration) {
     enum Step {

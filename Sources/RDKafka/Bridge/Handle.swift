@@ -111,9 +111,11 @@ import Synchronization
     return RDKafkaError(code: .fatal, message: Self.string(text), number: error.rawValue, isFatal: true)
   }
 
+  #if DEBUG
   /// Makes the handle fatally fail, for tests.
   func provokeFatalError() {
     _ = unsafe rd_kafka_test_fatal_error(
       pointer, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, "provoked by a test")
   }
+  #endif
 }
