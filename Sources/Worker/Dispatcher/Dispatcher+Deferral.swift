@@ -25,7 +25,8 @@ extension Dispatcher {
   ) {
     delayOrder(slot, index, by: delay, at: now)
     items[slot][device: index].postpone(until: now.uptime + delay.milliseconds)
-    effects.tallies.deferrals.append(items[slot].devices[index].sender)
+    // Without retry topics the device waits here, and nothing is written.
+    if deferral.hasRetryTopics { effects.tallies.deferrals.append(items[slot].devices[index].sender) }
     passFirstAttempt(slot, index)
     closeDevice(slot, at: now, into: &effects)
   }

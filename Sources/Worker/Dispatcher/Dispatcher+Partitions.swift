@@ -129,7 +129,9 @@ extension Dispatcher {
   private mutating func giveUp(onlyUnstarted: Bool, where isUnwanted: (Origin) -> Bool) {
     var unwanted: [Int] = []
     for slot in items.indices where items[slot].isLive {
-      if onlyUnstarted && (items[slot].hasStarted || items[slot].phase == .settling) { continue }
+      // A started item that is held in memory waits for its broadcast, not for answers: the drain must not wait for it.
+      let isWorking = items[slot].hasStarted && items[slot].phase != .resolving
+      if onlyUnstarted && (isWorking || items[slot].phase == .settling) { continue }
       guard isUnwanted(items[slot].origin) else { continue }
       // The same send may also lie in a partition that stays.
       if !items[slot].moveToFollower(where: { !isUnwanted($0) }) { unwanted.append(slot) }

@@ -53,7 +53,7 @@ extension Dispatcher {
     case .paused:
       // An expired record ends like any other; one that expires meanwhile is not pushed first.
       let expiresAt = expiry(of: retry.send)
-      guard now.wall < expiresAt else { return readmissions.awaitDevices(ticket) }
+      guard now.wall < expiresAt, mayWait else { return readmissions.awaitDevices(ticket) }
       let delay = deferral.delay(ofPaused: retry.broadcast, until: expiresAt, at: now)
       deferAgain(slot, for: delay, at: now, into: &effects)
     case .cancelled:
@@ -65,6 +65,12 @@ extension Dispatcher {
         devices: retry.devices.compactMap(\.whenCancelled), at: now.wall)
       produce(status, of: .page, for: slot, into: &effects)
     }
+  }
+
+  /// Whether a record may wait for its broadcast. Without retry topics it waits in memory, and does so only while there
+  /// is room and its partition does not fall behind: otherwise a few of them would stop all reading.
+  private var mayWait: Bool {
+    deferral.hasRetryTopics || !(items.held.isShortOfRoom(configuration.limits) || partitions.spans.isFarBehind)
   }
 
   /// Lets a page's record wait for a slot, or defers it again if the waiting records would take the
@@ -201,17 +207,19 @@ extension Dispatcher {
     items[slot].hold(retry.send, until: expiry(of: retry.send))
     holdRoom(for: retry, in: slot, nil, at: now)
     let longestRest = deferral.hasRetryTopics ? configuration.times.longestRest : nil
-    let devices = retry.devices.map { device in
-      DeviceProgress(
-        device, sender: table.sender(hub: hub, platform: device.platform), acceptedAt: retry.send.acceptedAt,
-        longestRest: longestRest, at: now)
-    }
-    items.dispatch(slot, devices, isBulk: retry.parts > 1 || isOfPage(retry))
-    if let rate = retry.send.maximumPerSecond, isOfPage(retry), now.wall < items[slot].expiresAt {
+    // Not kept in a variable: a second reference would copy all devices with the first change.
+    items.dispatch(
+      slot,
+      retry.devices.map { device in
+        DeviceProgress(
+          device, sender: table.sender(hub: hub, platform: device.platform), acceptedAt: retry.send.acceptedAt,
+          longestRest: longestRest, at: now)
+      }, isBulk: retry.parts > 1 || isOfPage(retry))
+    if let rate = retry.send.maximumPerSecond, isOfPage(retry), now.wall < items[slot].expiresAt, mayWait {
       space(slot, permits ?? Permits(count: 0, from: now.wall, perSecond: rate), at: now)
     }
     // Every device stays open until the last one is looked at here: closing the last open one settles the item.
-    for index in devices.indices {
+    for index in items[slot].devices.indices {
       let (phase, sender, due) = (
         items[slot].devices[index].phase, items[slot].devices[index].sender, items[slot].devices[index].due
       )

@@ -64,9 +64,10 @@ struct RecordCredit: Sendable {
   mutating func measure(records: Int, bytes: Int) { typicalSize.observe(records: records, bytes: bytes) }
 
   /// The change of credit to grant; negative: a reduction. Small grants are collected. `mayGrow`:
-  /// whether the worker wants further records.
+  /// whether the worker wants further records; evaluated last, because it looks at every partition.
   mutating func grant(
-    _ held: HeldMemory, exempt: (records: Int, bytes: Int), mayGrow: Bool, limits: WorkerConfiguration.Limits
+    _ held: HeldMemory, exempt: (records: Int, bytes: Int), mayGrow: @autoclosure () -> Bool,
+    limits: WorkerConfiguration.Limits
   ) -> Int {
     let left = limits.maximumBytes + exempt.bytes - held.bytes
     // At least one, however large the last ones were: only further records show that they have become smaller.
@@ -74,7 +75,7 @@ struct RecordCredit: Sendable {
     let change = min(limits.maximumRecords + exempt.records - held.records, fitting, 2048) - outstanding
     // Credit granted when records were small is taken back when they turn out to be large.
     if change >= 0 {
-      guard change > 0, outstanding <= 0 || change >= min(512, limits.maximumRecords / 8), mayGrow else { return 0 }
+      guard change > 0, outstanding <= 0 || change >= min(512, limits.maximumRecords / 8), mayGrow() else { return 0 }
     }
     outstanding += change
     return change

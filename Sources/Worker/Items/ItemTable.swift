@@ -88,10 +88,12 @@ struct ItemTable: Sendable, RandomAccessCollection {
   }
 
   /// The change of credit to grant. `unresponsive`: pushes of services that do not answer.
-  mutating func grantCredit(unresponsive: Int, spanAllows: Bool, limits: WorkerConfiguration.Limits) -> Int {
+  mutating func grantCredit(
+    unresponsive: Int, spanAllows: @autoclosure () -> Bool, limits: WorkerConfiguration.Limits
+  ) -> Int {
     credit.grant(
       held, exempt: held.exempt(forPushes: unresponsive, limits: limits),
-      mayGrow: held.devices < limits.maximumDevices && spanAllows, limits: limits)
+      mayGrow: held.devices < limits.maximumDevices && spanAllows(), limits: limits)
   }
 
   /// Whether the consumer must stop or resume delivering segments; nil: no change.
