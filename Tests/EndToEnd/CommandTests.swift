@@ -85,7 +85,7 @@ import Testing
     let hubs = Self.kafka.merging(["FANFARE_HUBS": "east,west"]) { $1 }
     let (status, _, errors) = try await run(command, environment: hubs)
     #expect(status == 64)
-    #expect(errors.contains("Give --hub, one of east, west"), "\(errors)")
+    #expect(errors.contains("--user needs --hub, one of east, west"), "\(errors)")
   }
 
   /// Without the warning, a misspelled variable would silently set no limit.
@@ -140,7 +140,7 @@ import Testing
     ),
     (
       ["simulator"], ["FANFARE_SIMULATOR_DIRECTORY": "notes"],
-      "simulator.directory must be a directory that can be made"
+      "simulator.directory must be a directory that can be created and written"
     ),
   ]
 
