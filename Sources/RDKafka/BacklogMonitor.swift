@@ -82,7 +82,7 @@ package final class BacklogMonitor: Sendable {
         required: client.commonProperties + [Property("group.id", groupID), Property("enable.auto.commit", "false")],
         ifSupported: [Property("enable.metrics.push", "false")],
         further: client.properties,
-        reserved: ConsumerConfiguration.reservedProperties),
+        reserved: ConsumerConfiguration.reservedProperties, security: client.security),
       events: 0, logsToQueue: false)
   }
 

@@ -105,7 +105,8 @@ extension ConsumerConfiguration {
       required: required,
       ifSupported: [Workarounds.fetchBackoff, Property("enable.metrics.push", "false")],
       further: further,
-      reserved: Self.reservedProperties
+      reserved: Self.reservedProperties,
+      security: client.security
     )
   }
 }

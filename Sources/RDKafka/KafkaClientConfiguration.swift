@@ -10,16 +10,19 @@ package struct KafkaClientConfiguration: Sendable {
   ///
   /// Creating a client fails, naming the key, for an unknown key, an invalid value, and a key that this target sets.
   package var properties: [String: String]
+  /// TLS and authentication; nil if ``properties`` say all about them.
+  package var security: KafkaSecurity?
   /// The kind of cluster, which determines the default settings of producers and consumers.
   package var profile: ClusterProfile
 
   package init(
     bootstrapServers: String, clientID: String, properties: [String: String] = [:],
-    profile: ClusterProfile = ClusterProfile()
+    security: KafkaSecurity? = nil, profile: ClusterProfile = ClusterProfile()
   ) {
     self.bootstrapServers = bootstrapServers
     self.clientID = clientID
     self.properties = properties
+    self.security = security
     self.profile = profile
   }
 }
@@ -46,6 +49,9 @@ extension KafkaClientConfiguration {
       Property("client.id", clientID),
       // Log lines come as events on the handle's queue instead of on librdkafka's own threads.
       Property("log.queue", "true"),
+      // A topic that a broker creates has the broker's defaults, which may be one replica and compaction. The default is
+      // true for producers.
+      Property("allow.auto.create.topics", "false"),
       Property("socket.keepalive.enable", "true"),
       Property("reconnect.backoff.ms", "\(profile.reconnectBackoff.wholeMilliseconds)"),
       Property("reconnect.backoff.max.ms", "\(profile.maximumReconnectBackoff.wholeMilliseconds)"),
@@ -100,6 +106,11 @@ struct PropertySet: Sendable {
   var ifSupported: [Property]
   /// The configuration's additions and overrides.
   var further: [String: String]
-  /// The keys that `further` must not contain.
+  /// The keys that `further` must not contain, besides those in ``reservedByAll``.
   var reserved: Set<String>
+  /// TLS and authentication, set last.
+  var security: KafkaSecurity?
+
+  /// The keys that `further` must not contain, of any kind of client.
+  static let reservedByAll: Set<String> = ["allow.auto.create.topics"]
 }

@@ -6,6 +6,7 @@ enum LogKeys {
   static let facility = "kafka.facility"
   static let group = "kafka.group"
   static let library = "kafka.librdkafka"
+  static let mechanism = "kafka.mechanism"
   static let partitions = "kafka.partitions"
   static let records = "kafka.records"
   static let servers = "kafka.servers"

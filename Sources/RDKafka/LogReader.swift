@@ -119,6 +119,7 @@ package struct LogReader: Sendable {
     return PropertySet(
       required: required,
       ifSupported: [Workarounds.fetchBackoff, Property("enable.metrics.push", "false")],
-      further: client.properties, reserved: ConsumerConfiguration.reservedProperties)
+      further: client.properties, reserved: ConsumerConfiguration.reservedProperties,
+      security: client.security)
   }
 }

@@ -64,7 +64,8 @@ extension ProducerConfiguration {
       // KIP-714: otherwise librdkafka 2.5 and later sends client metrics to the broker.
       ifSupported: [Property("enable.metrics.push", "false")],
       further: client.properties,
-      reserved: Self.reservedProperties
+      reserved: Self.reservedProperties,
+      security: client.security
     )
   }
 }

@@ -14,7 +14,8 @@ package struct TopicAdministrator: Sendable {
     handle = try AdminHandle(
       properties: PropertySet(
         required: client.commonProperties, ifSupported: [Property("enable.metrics.push", "false")],
-        further: client.properties, reserved: ["bootstrap.servers", "metadata.broker.list", "client.id", "log.queue"]))
+        further: client.properties, reserved: ["bootstrap.servers", "metadata.broker.list", "client.id", "log.queue"],
+        security: client.security))
   }
 
   /// Creates the topics that do not exist.

@@ -15,6 +15,8 @@ import Synchronization
   /// Whether destroying the handle could abort the process now; see
   /// ``Workarounds/destroyingJoiningMemberAborts``. Such a handle is leaked with its threads.
   let mustLeak = Atomic(false)
+  /// The object that answers librdkafka's requests for tokens; nil without OAUTHBEARER.
+  private let tokenRequests: Unmanaged<TokenRequests>?
 
   /// Creates a handle.
   ///
@@ -25,8 +27,16 @@ import Synchronization
   ///   - logsToQueue: Whether librdkafka's log lines come as events; otherwise they are discarded.
   /// - Throws: `configuration`, naming the key concerned.
   init(kind: Kind, properties: PropertySet, events: Int32, logsToQueue: Bool = true) throws(RDKafkaError) {
+    // Read before the properties are, so that a change in between is noticed below.
+    var credentials: (password: KafkaPassword, used: (user: String, password: String))?
+    if case .password(_, let password) = properties.security?.authentication {
+      credentials = (password, password.current)
+    }
     let configuration = try unsafe Self.makeConfiguration(properties)
     unsafe rd_kafka_conf_set_events(configuration, events)
+    var requests: TokenRequests?
+    if case .token(let source) = properties.security?.authentication { requests = TokenRequests(source: source) }
+    unsafe tokenRequests = unsafe requests?.install(on: configuration)
     if !logsToQueue {
       // The queue of such a handle is not polled, so log lines would accumulate there.
       _ = unsafe rd_kafka_conf_set(configuration, "log.queue", "false", nil, 0)
@@ -38,17 +48,20 @@ import Synchronization
         kind == .producer ? RD_KAFKA_PRODUCER : RD_KAFKA_CONSUMER, configuration, &text, text.count)
     else {
       unsafe rd_kafka_conf_destroy(configuration)
+      unsafe tokenRequests?.release()
       throw RDKafkaError(code: .configuration, message: Self.string(text))
     }
     unsafe self.pointer = unsafe pointer
     if logsToQueue { unsafe rd_kafka_set_log_queue(pointer, nil) }
+    try requests?.begin(for: self)
+    if let credentials { try credentials.password.attach(self, used: credentials.used) }
   }
 
   deinit {
     guard !mustLeak.load(ordering: .acquiring) else { return }
     // Destroying joins librdkafka's threads, which can take a while or, before 2.4, hang. It must not block the thread
     // that releases the last reference. A consumer that wants to leave its group has done so before.
-    let doomed = unsafe Doomed(pointer: pointer)
+    let doomed = unsafe Doomed(pointer: pointer, tokenRequests: tokenRequests)
     do {
       try DedicatedThread.start(name: "rdk-destroy") { doomed.destroy() }
     } catch {
@@ -59,15 +72,19 @@ import Synchronization
   /// Unchecked: handed from one thread to exactly one other.
   @safe private struct Doomed: @unchecked Sendable {
     let pointer: OpaquePointer
+    let tokenRequests: Unmanaged<TokenRequests>?
 
     func destroy() {
       unsafe rd_kafka_destroy_flags(pointer, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE)
+      // librdkafka's threads have ended, so no callback refers to it any more.
+      unsafe tokenRequests?.release()
     }
   }
 
   /// Sets all properties; errors name the key, never the value.
   private static func makeConfiguration(_ properties: PropertySet) throws(RDKafkaError) -> OpaquePointer {
-    if let key = properties.further.keys.sorted().first(where: { properties.reserved.contains($0) }) {
+    let reserved = properties.reserved.union(PropertySet.reservedByAll)
+    if let key = properties.further.keys.sorted().first(where: reserved.contains) {
       throw RDKafkaError(
         code: .configuration, message: "the property '\(key)' cannot be set: the client relies on its own value")
     }
@@ -80,6 +97,7 @@ import Synchronization
         _ = unsafe rd_kafka_conf_set(configuration, property.key, property.value, nil, 0)
       }
       for (key, value) in properties.further { try unsafe set(Property(key, value), on: configuration) }
+      for property in properties.security?.properties ?? [] { try unsafe set(property, on: configuration) }
     } catch {
       unsafe rd_kafka_conf_destroy(configuration)
       throw error

@@ -46,12 +46,13 @@ enum Workarounds {
 
   /// Logs an error where the combination of library and configuration is known to fail.
   static func check(_ client: KafkaClientConfiguration, logger: Logger) {
-    let mechanism = client.properties["sasl.mechanisms"] ?? client.properties["sasl.mechanism"] ?? ""
+    let mechanism =
+      client.security?.mechanism ?? client.properties["sasl.mechanisms"] ?? client.properties["sasl.mechanism"] ?? ""
     // Before 2.6.1 the client concatenates the nonce twice; brokers from 4.0 on reject that.
     if mechanism.hasPrefix("SCRAM"), Librdkafka.isOlder(than: 0x020601) {
       logger.error(
         "This librdkafka cannot authenticate with SCRAM against Kafka 4.0 and later: use 2.6.1 or later",
-        metadata: [LogKeys.library: "\(Librdkafka.version)"])
+        metadata: [LogKeys.library: "\(Librdkafka.version)", LogKeys.mechanism: "\(mechanism)"])
     }
   }
 }

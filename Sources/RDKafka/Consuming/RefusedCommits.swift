@@ -59,7 +59,7 @@ final class RefusedOffsets: Sendable {
         Property("group.id", configuration.groupID + ".refused"), Property("enable.auto.commit", "false"),
       ],
       ifSupported: [Property("enable.metrics.push", "false")], further: configuration.client.properties,
-      reserved: ConsumerConfiguration.reservedProperties)
+      reserved: ConsumerConfiguration.reservedProperties, security: configuration.client.security)
     handle = try Handle(kind: .consumer, properties: properties, events: 0, logsToQueue: false)
   }
 
