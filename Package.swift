@@ -130,7 +130,7 @@ let package = Package(
     // For operators of every role: the metrics exporter, health and readiness.
     .target(
       name: "Operations",
-      dependencies: [coreMetrics, httpTypes, hummingbird, hummingbirdCore, logging, nioCore, serviceLifecycle],
+      dependencies: [coreMetrics, crypto, httpTypes, hummingbird, hummingbirdCore, logging, nioCore, serviceLifecycle],
       swiftSettings: house),
 
     // The product's settings and its roles as lists of services. The product and the workshop are built on it.
@@ -226,7 +226,7 @@ let package = Package(
       name: "FrontEndTests",
       dependencies: [
         "EmbeddedKafka", "FrontEnd", "FanfareCore", "Operations", "RDKafka", "Registry", "Support", asyncHTTPClient,
-        logging, metrics,
+        httpTypes, logging, metrics,
         nioCore,
         nioHTTP1,
         nioPosix, serviceLifecycle,

@@ -59,14 +59,14 @@ package struct FrontEndConfiguration: Sendable {
 /// Its routes are under `/hubs/<name>/api`, those of the default hub also under `/api`.
 package struct FrontEndHub: Sendable {
   package let name: HubName
-  /// Authenticates the hub's callers. Several hubs may share one.
-  package let authenticator: any Authenticator
+  /// Authenticate the hub's callers; asked in order. Several hubs may share one.
+  package let authenticators: [any Authenticator]
   /// The quota of each sender; nil: no quota.
   package let quota: SendQuota?
 
-  package init(name: HubName, authenticator: any Authenticator, quota: SendQuota? = nil) {
+  package init(name: HubName, authenticators: [any Authenticator], quota: SendQuota? = nil) {
     self.name = name
-    self.authenticator = authenticator
+    self.authenticators = authenticators
     self.quota = quota
   }
 }

@@ -37,7 +37,7 @@ package final class HtpasswdAuthenticator: Authenticator {
   }
 
   private let path: String
-  private let roles: RolePolicy
+  private let policy: ScopePolicy
   private let configuration: Configuration
   private let logger: Logger
   private let pool: HashingPool
@@ -50,10 +50,10 @@ package final class HtpasswdAuthenticator: Authenticator {
   /// Reads the file.
   /// Throws `.htpasswd` if it cannot be read, or with the number of the first invalid line.
   package init(
-    path: String, roles: RolePolicy = RolePolicy(), configuration: Configuration = Configuration(), logger: Logger
+    path: String, policy: ScopePolicy = ScopePolicy(), configuration: Configuration = Configuration(), logger: Logger
   ) throws(FrontEndError) {
     self.path = path
-    self.roles = roles
+    self.policy = policy
     self.configuration = configuration
     self.logger = logger
     pool = HashingPool(concurrency: configuration.concurrency, maximumWaiting: configuration.maximumWaiting)
@@ -65,7 +65,12 @@ package final class HtpasswdAuthenticator: Authenticator {
     state = Mutex(State(file: file, stamp: stamp, nextCheck: configuration.now() + configuration.fileCheckInterval))
   }
 
-  package func authenticate(_ credentials: BasicCredentials, hub: HubName) async throws -> Principal? {
+  package var challenge: String { BasicCredentials.challenge }
+
+  package func authenticate(
+    _ credentials: Credentials, hub: HubName, from address: ClientAddress
+  ) async throws -> Principal? {
+    guard case .basic(let credentials) = credentials else { return nil }
     await reloadIfChanged()
     let (file, generation) = state.withLock { ($0.file, $0.generation) }
     let isRight = try await verified.verify(credentials, generation: generation) { () throws(AuthenticationError) in
@@ -73,7 +78,7 @@ package final class HtpasswdAuthenticator: Authenticator {
       let password = credentials.password
       return try await pool.run { hash.matches(password) } && isKnown
     }
-    return isRight ? Principal(user: credentials.user, roles: roles.roles(of: credentials.user)) : nil
+    return isRight ? Principal(user: credentials.user, scopes: policy.scopes(of: credentials.user)) : nil
   }
 
   private func reloadIfChanged() async {

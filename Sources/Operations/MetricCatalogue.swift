@@ -39,6 +39,7 @@ package enum MetricCatalogue {
     "fanfare_ledger_undecodable_total": "Records skipped by the ledger because it cannot decode them, by topic.",
     "fanfare_ledger_batch_seconds": "Time of one transaction of the ledger.",
     "fanfare_ledger_store_failures_total": "Failed transactions of the ledger. Each is repeated.",
+    "fanfare_security_events_total": "Security events, also those that the security log suppressed.",
     "fanfare_build_info": "Versions of the program and its libraries; always 1.",
     "fanfare_metric_series_overflow_total": "Series beyond a metric's limit, which share one series.",
     "fanfare_metrics_refused_total":

@@ -27,7 +27,7 @@ package enum APIRole {
       hubs: try settings.hubs.map { hub in
         FrontEndHub(
           name: hub.name,
-          authenticator: try hub.authenticator(boundTo: settings.api.frontEnd.host, logger: runtime.logger),
+          authenticators: try hub.authenticators(boundTo: settings.api.frontEnd.host, logger: runtime.logger),
           quota: hub.quota)
       }, backlog: backlog)
     var services = role.services

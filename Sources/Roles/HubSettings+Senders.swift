@@ -60,17 +60,17 @@ extension HubSettings {
     return senders
   }
 
-  /// Creates the authenticator of the hub's callers, for a front end bound to the given address.
-  package func authenticator(boundTo host: String, logger: Logger) throws -> any Authenticator {
+  /// Creates the authenticators of the hub's callers, for a front end bound to the given address.
+  package func authenticators(boundTo host: String, logger: Logger) throws -> [any Authenticator] {
     let prefix = "hub.\(name).authentication"
     do {
       switch method {
-      case .demo: return try DemoAuthenticator(boundTo: host, allowRemote: allowRemote, roles: roles)
+      case .demo: return [try DemoAuthenticator(boundTo: host, allowRemote: allowRemote, policy: policy)]
       case .htpasswd:
         guard let passwordFile else {
           throw SettingsError("\(prefix).file", "is missing: an htpasswd file, unless \(prefix).method is demo")
         }
-        return try HtpasswdAuthenticator(path: passwordFile, roles: roles, logger: logger)
+        return [try HtpasswdAuthenticator(path: passwordFile, policy: policy, logger: logger)]
       }
     } catch let error as FrontEndError {
       throw SettingsError("\(prefix).\(method == .demo ? "method" : "file")", "cannot be used: \(error)")

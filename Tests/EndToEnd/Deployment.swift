@@ -91,6 +91,7 @@ final class Deployment: Sendable {
       "FANFARE_API_PORT": "0",
       "FANFARE_SIMULATOR_DIRECTORY": path("simulator"), "FANFARE_HUB_DEFAULT_SIMULATOR": path("simulator"),
       "FANFARE_HUB_DEFAULT_AUTHENTICATION_OPERATORS": "operator",
+      "FANFARE_HUB_DEFAULT_AUTHENTICATION_EVERYONE": "device,send:user,send:tag,send:broadcast,send:device,send:native",
     ].merging(kafka) { $1 }.merging(settings) { $1 }
     if let servers = TestKafka.realServers {
       bootstrapServers = servers

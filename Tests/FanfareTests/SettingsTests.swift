@@ -151,6 +151,25 @@ import Yams
       "hub.default.authentication.method must be one of htpasswd, demo"
     ),
     (
+      "hub: {default: {authentication: {everyone: [device, sender]}}}",
+      "hub.default.authentication.everyone has the word sender of earlier versions; write send:user, and send:tag, "
+        + "send:broadcast, send:device or send:native where callers may send more than to single users"
+    ),
+    (
+      "hub: {default: {authentication: {everyone: [device, root]}}}",
+      "hub.default.authentication.everyone must be a list of device, send:user, send:tag, send:broadcast, send:device, "
+        + "send:native, read:all, operate"
+    ),
+    (
+      "hub: {default: {authentication: {operators: ['a:b']}}}",
+      "hub.default.authentication.operators must be a list of user names: \(UserName.rule)"
+    ),
+    (
+      "hub: {default: {authentication: {grants: ['alice: send:tag']}}}",
+      "hub.default.authentication.grants must be a list of texts such as \"user alice: send:tag send:broadcast\" or "
+        + "\"group ops: operate\""
+    ),
+    (
       "hub: {other: {simulator: x}}",
       "hub.other.simulator is not a known key; deploy/fanfare.yaml lists all keys"
     ),
@@ -229,7 +248,23 @@ import Yams
     #expect(settings.kafka.topics.sends == "other.sends")
     #expect(settings.hubs.map(\.name.rawValue) == ["default", "app-2"])
     #expect(settings.worker.configuration.limits.maximumRecords == 7)
-    #expect(settings.hubs.first?.roles.operators == ["ann", "bob"])
+    #expect(settings.hubs.first?.policy.users == ["ann": [.readAll, .operate], "bob": [.readAll, .operate]])
+  }
+
+  @Test func grantsAddScopesToUsersAndGroups() async throws {
+    let key = "FANFARE_HUB_DEFAULT_AUTHENTICATION"
+    let settings = try await Settings.load(
+      file: nil,
+      environment: [
+        "\(key)_EVERYONE": "device", "\(key)_OPERATORS": "ann",
+        "\(key)_GRANTS": "user Yves Müller: send:tag send:user,group ops: operate,user ann: send:tag",
+      ])
+    let policy = try #require(settings.hubs.first?.policy)
+    #expect(policy.scopes(of: "bob") == [.device])
+    #expect(policy.scopes(of: "bob", groups: ["ops"]) == [.device, .operate])
+    #expect(policy.scopes(of: "ann") == [.device, .readAll, .operate, .sendTag])
+    #expect(policy.scopes(of: "Yves Müller") == [.device, .sendTag, .sendUser])
+    #expect(try await Settings.load(file: nil, environment: [:]).hubs.first?.policy == ScopePolicy())
   }
 
   /// An unknown variable is not an error, unlike an unknown key of the file. The environment may contain variables with

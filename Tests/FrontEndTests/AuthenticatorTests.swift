@@ -22,18 +22,20 @@ import Testing
   }
 
   @Test func demoAuthenticatorAcceptsPasswordEqualToName() async throws {
-    // Unicode-equivalent, but a different user.
-    #expect(RolePolicy(operators: ["zo\u{eb}"]).roles(of: "zoe\u{308}") == [.device, .sender])
-    #expect(RolePolicy(exceptions: ["zo\u{eb}": []]).roles(of: "zoe\u{308}") == [.device, .sender])
-    let authenticator = try DemoAuthenticator(boundTo: "127.0.0.1", roles: Harness.roles)
-    for (user, password, roles) in [
-      ("alice", "alice", [.device, .sender]), ("opal", "opal", [.device, .sender, .operator]),
-      ("devon", "devon", [.device]),
+    let policy = ScopePolicy(users: ["opal": [.operate], "zo\u{eb}": [.readAll]], groups: ["ops": [.sendTag]])
+    #expect(policy.scopes(of: "alice", groups: ["ops", "others"]) == [.device, .sendUser, .sendTag])
+    let authenticator = try DemoAuthenticator(boundTo: "127.0.0.1", policy: policy)
+    for (user, password, scopes) in [
+      ("alice", "alice", [.device, .sendUser]), ("opal", "opal", [.device, .sendUser, .operate]),
+      ("zo\u{eb}", "zo\u{eb}", [.device, .sendUser, .readAll]),
+      // Unicode-equivalent, but a different user.
+      ("zoe\u{308}", "zoe\u{308}", [.device, .sendUser]), ("zoe\u{308}", "zo\u{eb}", nil),
       ("alice", "Alice", nil), ("alice", "", nil), ("alice", "alice ", nil),
-    ] as [(String, String, Set<Role>?)] {
-      let credentials = try #require(BasicCredentials(user: user, password: password))
-      #expect(try await authenticator.authenticate(credentials, hub: .default)?.roles == roles)
+    ] as [(String, String, Set<Scope>?)] {
+      let credentials = Credentials.basic(try #require(BasicCredentials(user: user, password: password)))
+      #expect(try await authenticator.authenticate(credentials, hub: .default, from: .unknown)?.scopes == scopes)
     }
+    #expect(try await authenticator.authenticate(.bearer("alice"), hub: .default, from: .unknown) == nil)
   }
 
   @Test func basicCredentialsAreSplitAtTheFirstColon() {
@@ -50,5 +52,32 @@ import Testing
     }
     #expect("\(String(describing: read("alice:secret")))".contains("secret") == false)
     #expect("\(String(describing: read("alice:secret")))".contains("alice") == false)
+  }
+
+  @Test func bearerTokensAreReadAndBounded() {
+    for field in ["Bearer a.b-c_~+/=", "bearer   a.b-c_~+/="] {
+      #expect(Credentials(field) == .bearer("a.b-c_~+/="))
+    }
+    #expect(Credentials("Bearer " + String(repeating: "a", count: 8192)) != nil)
+    for field in ["Bearer", "Bearer ", "Bearer a b", "Bearer a,b", "Bearer é", "Bearers a", "Digest a"] {
+      #expect(Credentials(field) == nil)
+    }
+    #expect(Credentials("Bearer " + String(repeating: "a", count: 8193)) == nil)
+    #expect(!"\(Credentials.bearer("secret"))".contains("secret"))
+  }
+
+  @Test func addressesAreReadWrittenAndGroupedByNetwork() throws {
+    for (text, written, network) in [
+      ("192.0.2.1", "192.0.2.1", "192.0.2.1"), ("::ffff:192.0.2.1", "192.0.2.1", "192.0.2.1"),
+      ("2001:DB8::1", "2001:db8::1", "2001:db8::"), ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
+      ("::1", "::1", "::"), ("2001:0:0:1:0:0:0:1", "2001:0:0:1::1", "2001:0:0:1::"),
+      ("2001:db8:0:1:1:1:1:1", "2001:db8:0:1:1:1:1:1", "2001:db8:0:1::"),
+    ] {
+      let address = try #require(ClientAddress(text))
+      #expect(address.description == written && address.network.description == network, "\(text)")
+    }
+    for text in ["", "localhost", "192.0.2", "192.0.2.1:80", "[::1]", "1.2.3.4, 5.6.7.8"] {
+      #expect(ClientAddress(text) == nil, "\(text)")
+    }
   }
 }

@@ -43,8 +43,8 @@ struct Harness: Sendable {
   let registry: any DeviceRegistry & SecurePayloadStore & BroadcastStore & ScheduledSendStore
   let clock: ManualClock
 
-  /// Opal is an operator; devon may only register devices; sandy may only send; all others may do both.
-  static let roles = RolePolicy(operators: ["opal"], exceptions: ["devon": [.device], "sandy": [.sender]])
+  /// Authenticates the users of `ScopedDemo.scopes`.
+  static let authenticator = ScopedDemo()
 
   /// Runs a front end until `body` returns.
   static func run(_ configure: (inout Setup) throws -> Void = { _ in }, _ body: (Harness) async throws -> Void)
@@ -55,9 +55,9 @@ struct Harness: Sendable {
     try configure(&setup)
     let temporary = try TemporaryRegistry()
     let clock = ManualClock()
-    let demo = try DemoAuthenticator(boundTo: setup.configuration.host, roles: roles)
     let frontEnd = try FrontEnd(
-      configuration: setup.configuration, hubs: setup.hubs ?? [FrontEndHub(name: .default, authenticator: demo)],
+      configuration: setup.configuration,
+      hubs: setup.hubs ?? [FrontEndHub(name: .default, authenticators: [authenticator])],
       dependencies: setup.dependencies(over: temporary.registry, clock: clock), operations: setup.operations,
       logger: setup.logger)
     try await withThrowingTaskGroup { group in
@@ -160,6 +160,36 @@ extension Harness {
     return try await request(
       .put, root + "/api/register/\(id)", as: user,
       body: #"{"Platform":"\#(platform)","Handle":"\#(handle)","Tags":[\#(list)]}"#)
+  }
+}
+
+/// Accepts every user whose password is the name; the name also decides the scopes.
+struct ScopedDemo: Authenticator {
+  let challenge = BasicCredentials.challenge
+
+  func authenticate(_ credentials: Credentials, hub: HubName, from address: ClientAddress) async throws -> Principal? {
+    guard case .basic(let basic) = credentials, basic.user == basic.password else { return nil }
+    return Principal(user: basic.user, scopes: Self.scopes(of: basic.user))
+  }
+
+  /// The name of a user who has just these scopes.
+  static func user(_ scopes: some Sequence<Scope>) -> String {
+    "only " + scopes.map { $0.rawValue.replacing(":", with: ".") }.joined(separator: " ")
+  }
+
+  /// Opal has all scopes; devon may only register devices; sandy may only send; users named "only …" have just those
+  /// scopes; all others may do everything with their own devices and sends.
+  private static func scopes(of user: String) -> Set<Scope> {
+    let sending = Set(Scope.sending + [.sendNative])
+    if user.hasPrefix("only ") {
+      return Set(user.split(separator: " ").compactMap { Scope(rawValue: String($0).replacing(".", with: ":")) })
+    }
+    return switch user {
+    case "opal": Set(Scope.allCases)
+    case "devon": [.device]
+    case "sandy": sending
+    default: sending.union([.device])
+    }
   }
 }
 

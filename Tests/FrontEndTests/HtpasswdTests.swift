@@ -80,25 +80,31 @@ import Testing
     try #require(BasicCredentials(user: user, password: password))
   }
 
+  private func login(_ authenticator: HtpasswdAuthenticator, _ user: String, _ password: String) async throws
+    -> Principal?
+  {
+    try await authenticator.authenticate(.basic(try credentials(user, password)), hub: .default, from: .unknown)
+  }
+
   @Test func everyHashSchemeAcceptsOnlyTheRightPassword() async throws {
     try await withFile(Self.file) { path in
       let authenticator = try HtpasswdAuthenticator(
-        path: path, roles: RolePolicy(operators: ["sven"]), logger: TestKafka.quietLogger)
+        path: path, policy: ScopePolicy(users: ["sven": [.operate]]), logger: TestKafka.quietLogger)
       for (user, password) in Self.passwords {
         // Twice: hashed, then cached.
         for _ in 0..<2 {
-          let principal = try await authenticator.authenticate(try credentials(user, password), hub: .default)
+          let principal = try await login(authenticator, user, password)
           #expect(principal?.user == user)
-          #expect(principal?.roles.contains(.operator) == (user == "sven"))
+          #expect(principal?.scopes.contains(.operate) == (user == "sven"))
         }
         for wrong in ["", " \(password)", password + " ", password.uppercased() + "x", String(password.dropLast())] {
-          #expect(try await authenticator.authenticate(try credentials(user, wrong), hub: .default) == nil)
+          #expect(try await login(authenticator, user, wrong) == nil)
         }
       }
       for stranger in ["Brigitte", "brigitte ", "nobody", "#", "Yves Mu\u{308}ller"] {
         for (_, password) in Self.passwords {
           #expect(
-            try await authenticator.authenticate(try credentials(stranger, password), hub: .default) == nil,
+            try await login(authenticator, stranger, password) == nil,
             "\(stranger)")
         }
       }
@@ -110,7 +116,7 @@ import Testing
       let authenticator = try HtpasswdAuthenticator(path: path, logger: TestKafka.quietLogger)
       let sink = RecordingSink()
       try await Harness.run({
-        $0.hubs = [FrontEndHub(name: .default, authenticator: authenticator)]
+        $0.hubs = [FrontEndHub(name: .default, authenticators: [authenticator])]
         $0.sink = sink
       }) { app in
         for (user, password) in Self.passwords {
@@ -186,7 +192,7 @@ import Testing
       let authenticator = try HtpasswdAuthenticator(
         path: link, configuration: configuration, logger: TestKafka.quietLogger)
       func isIn(_ user: String, _ password: String) async throws -> Bool {
-        try await authenticator.authenticate(try credentials(user, password), hub: .default) != nil
+        try await login(authenticator, user, password) != nil
       }
       #expect(try await isIn("sven", "tr0ub4dor&3"))
       // The link stays; its target is replaced.
@@ -208,7 +214,7 @@ import Testing
       let log = LogRecorder()
       let authenticator = try HtpasswdAuthenticator(path: path, configuration: configuration, logger: log.logger)
       func isIn(_ user: String, _ password: String) async throws -> Bool {
-        try await authenticator.authenticate(try credentials(user, password), hub: .default) != nil
+        try await login(authenticator, user, password) != nil
       }
       #expect(try await isIn("brigitte", "correct horse: battery"))
 
@@ -241,7 +247,7 @@ import Testing
   @Test(arguments: ["", "# nobody yet\n"]) func fileWithoutUsersRefusesEverybody(text: String) async throws {
     try await withFile(text) { path in
       let authenticator = try HtpasswdAuthenticator(path: path, logger: TestKafka.quietLogger)
-      #expect(try await authenticator.authenticate(try credentials("brigitte", ""), hub: .default) == nil)
+      #expect(try await login(authenticator, "brigitte", "") == nil)
     }
   }
 
@@ -259,7 +265,7 @@ import Testing
       let (isOnLoop, principal) = try await withTaskExecutorPreference(executor) {
         let isOnLoop = MultiThreadedEventLoopGroup.currentEventLoop != nil
         return (
-          isOnLoop, try await authenticator.authenticate(try credentials("brigitte", "new password"), hub: .default)
+          isOnLoop, try await login(authenticator, "brigitte", "new password")
         )
       }
       #expect(isOnLoop && principal != nil)

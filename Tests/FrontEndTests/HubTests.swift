@@ -10,8 +10,11 @@ import Testing
     try names.map { name in
       FrontEndHub(
         name: try #require(HubName(name)),
-        authenticator: try DemoAuthenticator(
-          boundTo: "127.0.0.1", roles: name == "gamma" ? RolePolicy(everyone: [.device]) : Harness.roles))
+        authenticators: [
+          name == "gamma"
+            ? try DemoAuthenticator(boundTo: "127.0.0.1", policy: ScopePolicy(everyone: [.device]))
+            : Harness.authenticator
+        ])
     }
   }
 
@@ -59,17 +62,17 @@ import Testing
           try await app.request(.get, "\(root)/api/sends/\(id)", as: user).expectProblem(404, "notFound")
         }
       }
-      // Roles belong to a hub.
+      // Scopes belong to a hub.
       try await app.request(.post, "/hubs/gamma/api/sends", body: send).expectProblem(403, "forbidden")
       for hub in ["delta", "Beta", "-", "%2e%2e"] {
-        try await app.request(.post, "/hubs/\(hub)/api/sends", body: send).expectProblem(404, "notFound")
+        try await app.request(.post, "/hubs/\(hub)/api/sends", body: send).expectProblem(401, "unauthenticated")
       }
     }
   }
 
   @Test func routesWithoutHubNeedADefaultHub() async throws {
     try await Harness.run({ $0.hubs = try hubs("beta") }) { app in
-      try await app.request(.post, "/api/register").expectProblem(404, "notFound")
+      try await app.request(.post, "/api/register").expectProblem(401, "unauthenticated")
       #expect(try await app.request(.post, "/hubs/beta/api/register").status == 200)
     }
   }

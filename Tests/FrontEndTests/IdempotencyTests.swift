@@ -47,11 +47,11 @@ import Testing
 
   @Test func keyIsScopedToCallerAndHub() async throws {
     let sink = RecordingSink()
-    let demo = try DemoAuthenticator(boundTo: "127.0.0.1", roles: Harness.roles)
+    let demo = Harness.authenticator
     let hub = try #require(HubName("shop"))
     try await Harness.run({
       $0.sink = sink
-      $0.hubs = [FrontEndHub(name: .default, authenticator: demo), FrontEndHub(name: hub, authenticator: demo)]
+      $0.hubs = [FrontEndHub(name: .default, authenticators: [demo]), FrontEndHub(name: hub, authenticators: [demo])]
     }) { app in
       for user in ["alice", "sandy"] {
         for path in ["/api/sends", "/hubs/shop/api/sends"] {

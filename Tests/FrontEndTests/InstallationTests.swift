@@ -87,7 +87,7 @@ import Testing
       #expect(try odd.json["installation"] == "a#b@c")
       #expect(try await app.request(.get, "/api/installations/a%23b@c").status == 200)
       // Hubs are separate, and the app-compatible route finds the same device.
-      try await app.request(.get, "/hubs/other\(Self.path)").expectProblem(404, "notFound")
+      try await app.request(.get, "/hubs/other\(Self.path)").expectProblem(401, "unauthenticated")
       let older = #"{"platform":"ios","instId":"5D1A-77","deviceToken":"aa01"}"#
       #expect(try await app.request(.post, "/api/register", as: "bob", body: older).json["id"] == .string("\(id)"))
     }

@@ -37,7 +37,7 @@ import Testing
     let temporary = try TemporaryRegistry()
     let frontEnd = try FrontEnd(
       configuration: FrontEndConfiguration(),
-      hubs: [FrontEndHub(name: .default, authenticator: try DemoAuthenticator(boundTo: "127.0.0.1"))],
+      hubs: [FrontEndHub(name: .default, authenticators: [try DemoAuthenticator(boundTo: "127.0.0.1")])],
       dependencies: Harness.Setup().dependencies(over: temporary.registry), operations: Self.operations,
       logger: TestKafka.quietLogger)
     // The document describes HEAD once for all GET routes.
@@ -104,8 +104,7 @@ import Testing
   }
 
   /// Security requirements are alternatives.
-  /// Devon may only register devices, sandy may only send, opal may do all.
-  @Test func operationsRequireTheDescribedRoles() async throws {
+  @Test func operationsRequireTheDescribedScopes() async throws {
     try await Harness.run({ $0.operations = Self.operations }) { app in
       for operation in document.operations {
         let path = operation.path.replacing("{id}", with: "1")
@@ -113,13 +112,12 @@ import Testing
         let alternatives = (operation.json["security"] ?? document.json["security"])?.elements ?? []
         let anonymous = try await app.request(operation.method, path, as: nil)
         #expect((anonymous.status == 401) == !alternatives.isEmpty, "\(label)")
-        for (user, roles) in [
-          ("devon", ["device"]), ("sandy", ["sender"]), ("opal", ["device", "sender", "operator"]),
-        ] {
+        for scopes in Scope.allCases.map({ [$0] }) + [Scope.allCases, []] {
+          let user = ScopedDemo.user(scopes)
           let needed = alternatives.map { Set($0["basic"]?.elements.compactMap(\.text) ?? []) }
           let reply = try await app.request(operation.method, path, as: user)
           #expect(
-            (reply.status == 403) == !(needed.isEmpty || needed.contains { $0.isSubset(of: roles) }),
+            (reply.status == 403) == !(needed.isEmpty || needed.contains { $0.isSubset(of: scopes.map(\.rawValue)) }),
             "\(label) as \(user)")
           let statuses = operation.json["responses"]?.members ?? [:]
           #expect(statuses["\(reply.status)"] != nil, "\(label) as \(user): \(reply.status)")

@@ -11,13 +11,14 @@ import Testing
   private static let send = #"{"to":{"user":"bob"},"message":{"body":"b"}}"#
 
   private func run(_ quota: SendQuota, sink: RecordingSink, _ body: (Harness) async throws -> Void) async throws {
-    let demo = try DemoAuthenticator(boundTo: "127.0.0.1", roles: Harness.roles)
+    let demo = Harness.authenticator
     let shop = try #require(HubName("shop"))
     try await Harness.run(
       {
         $0.sink = sink
         $0.hubs = [
-          FrontEndHub(name: .default, authenticator: demo, quota: quota), FrontEndHub(name: shop, authenticator: demo),
+          FrontEndHub(name: .default, authenticators: [demo], quota: quota),
+          FrontEndHub(name: shop, authenticators: [demo]),
         ]
       }, body)
   }
@@ -145,10 +146,10 @@ import Testing
 
   @Test func untriedSendsTakeNoPermit() async throws {
     let hasRoom = Mutex(false)
-    let demo = try DemoAuthenticator(boundTo: "127.0.0.1", roles: Harness.roles)
+    let demo = Harness.authenticator
     let store = CountingStore()
     try await Harness.run({
-      $0.hubs = [FrontEndHub(name: .default, authenticator: demo, quota: SendQuota(perSecond: 1, burst: 1))]
+      $0.hubs = [FrontEndHub(name: .default, authenticators: [demo], quota: SendQuota(perSecond: 1, burst: 1))]
       $0.hasRoom = { hasRoom.withLock { $0 } }
       $0.secureStore = store
     }) { app in

@@ -21,7 +21,7 @@ import Testing
     let authorization = ("Authorization", Harness.basic("alice", Self.password))
     let encoded = String(authorization.1.dropFirst(6))
     try await Harness.run({
-      $0.hubs = [FrontEndHub(name: .default, authenticator: OnePassword(password: Self.password))]
+      $0.hubs = [FrontEndHub(name: .default, authenticators: [OnePassword(password: Self.password)])]
       $0.sink = sink
       $0.logger = log.logger
       $0.configuration.bodyTimeout = .milliseconds(100)
@@ -89,9 +89,13 @@ import Testing
   private struct OnePassword: Authenticator {
     let password: String
 
-    func authenticate(_ credentials: BasicCredentials, hub: HubName) async throws -> Principal? {
-      credentials.user == "alice" && credentials.password == password
-        ? Principal(user: "alice", roles: [.device, .sender]) : nil
+    let challenge = BasicCredentials.challenge
+
+    func authenticate(
+      _ credentials: Credentials, hub: HubName, from address: ClientAddress
+    ) async throws -> Principal? {
+      guard case .basic(let basic) = credentials, basic.user == "alice", basic.password == password else { return nil }
+      return Principal(user: "alice", scopes: Set(Scope.allCases))
     }
   }
 }

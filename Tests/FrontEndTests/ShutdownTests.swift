@@ -36,7 +36,7 @@ import Testing
     configure(&configuration)
     return try FrontEnd(
       configuration: configuration,
-      hubs: [FrontEndHub(name: .default, authenticator: try DemoAuthenticator(boundTo: configuration.host))],
+      hubs: [FrontEndHub(name: .default, authenticators: [try DemoAuthenticator(boundTo: configuration.host)])],
       dependencies: Harness.Setup(sink: sink).dependencies(over: temporary.registry), logger: TestKafka.quietLogger)
   }
 

@@ -31,8 +31,8 @@ struct Problem {
     var fields: HTTPFields = [.contentType: Self.mediaType, .cacheControl: "no-store"]
     if let seconds = refusal.retryAfter ?? refusal.code.answer.retryAfter { fields[.retryAfter] = String(seconds) }
     switch refusal.code {
-    // RFC 7617 §2.1: the charset tells clients how to encode names that are not ASCII.
-    case .unauthenticated: fields[.wwwAuthenticate] = #"Basic realm="fanfare", charset="UTF-8""#
+    // A field for each challenge: few clients can split a list of them.
+    case .unauthenticated: fields[values: .wwwAuthenticate] = refusal.challenges
     case .methodNotAllowed: fields[.allow] = refusal.allowedMethods.map(\.rawValue).joined(separator: ", ")
     default: break
     }
@@ -57,11 +57,11 @@ enum ProblemCode: String, CaseIterable, Sendable {
   case invalidField
   /// A query parameter is missing, unknown, repeated or invalid.
   case invalidParameter
-  /// The credentials are missing or wrong.
+  /// The credentials are missing or wrong, or the hub does not exist.
   case unauthenticated
-  /// The caller is known but lacks the role or the right.
+  /// The caller is known but lacks the scope or the right.
   case forbidden
-  /// The route, hub or object does not exist, or this caller may not see it.
+  /// The route or object does not exist, or this caller may not see it.
   case notFound
   /// The path exists but does not have the method.
   case methodNotAllowed
@@ -161,6 +161,8 @@ extension ProblemCode {
 struct Refusal: Error, Hashable, CustomStringConvertible {
   let code: ProblemCode
   let detail: String
+  /// For `.unauthenticated`: the challenges of all authenticators.
+  var challenges: [String] = []
   /// For `.methodNotAllowed`: the methods that the path has.
   var allowedMethods: [HTTPRequest.Method] = []
   /// Seconds after which the same request may succeed; overrides the default of the code.

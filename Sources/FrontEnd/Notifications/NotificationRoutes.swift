@@ -14,15 +14,13 @@ struct NotificationRoutes: Sendable {
 
   /// Adds the routes to a hub's root.
   func add(to routes: some RouterMethods<FrontEndContext>) {
-    routes.post("api/notifications") { request, context in
-      let caller = try await access.admit(request, context, as: .sender)
-      return try await caller.hub.metrics.countingRefusals { try await notify(request, by: caller) }
+    routes.on(.notify, admittedBy: access) { request, _, caller in
+      try await caller.hub.metrics.countingRefusals { try await notify(request, by: caller) }
     }
-    routes.post("api/notifications/secure") { request, context in
-      let caller = try await access.admit(request, context, as: .sender)
-      return try await caller.hub.metrics.countingRefusals { try await notifySecurely(request, context, by: caller) }
+    routes.on(.notifySecurely, admittedBy: access) { request, context, caller in
+      try await caller.hub.metrics.countingRefusals { try await notifySecurely(request, context, by: caller) }
     }
-    routes.get("api/notifications/{id}") { try await read($0, $1) }
+    routes.on(.readSecurePayload, admittedBy: access) { try await read($0, $1, by: $2) }
   }
 
   private func notify(_ request: Request, by caller: Caller) async throws -> Response {
@@ -76,8 +74,7 @@ struct NotificationRoutes: Sendable {
     return .accepted(send, in: caller.hub)
   }
 
-  private func read(_ request: Request, _ context: FrontEndContext) async throws -> Response {
-    let caller = try await access.admit(request, context, as: .device)
+  private func read(_ request: Request, _ context: FrontEndContext, by caller: Caller) async throws -> Response {
     // HEAD has no body in its answer, so it does not count as delivery.
     guard let id = context.parameters["id"].flatMap({ SecurePayloadID(String($0)) }),
       let payload = try await secure.read(

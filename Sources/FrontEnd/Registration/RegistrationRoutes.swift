@@ -13,47 +13,45 @@ struct RegistrationRoutes: Sendable {
 
   /// Adds the routes to a hub's root.
   func add(to routes: some RouterMethods<FrontEndContext>) {
-    routes.post("api/register") { try await register($0, $1) }
-    routes.put("api/register/{id}") { request, context in
-      _ = try await complete(request, context) { body throws(Refusal) in try DeviceBody(ofApp: body) }
+    routes.on(.register, admittedBy: access) { request, _, caller in try await register(request, by: caller) }
+    routes.on(.completeRegistration, admittedBy: access) { request, context, caller in
+      _ = try await complete(request, context, by: caller) { body throws(Refusal) in try DeviceBody(ofApp: body) }
       return Response(status: .ok)
     }
-    routes.delete("api/register/{id}") { try await remove($0, $1) }
-    routes.get("api/registrations") { request, context in
-      let caller = try await access.admit(request, context, as: .device, .operator)
+    routes.on(.removeOwnRegistration, admittedBy: access) { try await remove($1, by: $2) }
+    routes.on(.listRegistrations, admittedBy: access) { request, _, caller in
       let listing = try RegistrationListing(try Query(of: request), for: caller)
       return Response.json(try await listing.page(of: registry, hub: caller.hub.name), isPrivate: true)
     }
-    routes.put("api/registrations/{id}") { request, context in
-      let registration = try await complete(request, context) { body throws(Refusal) in try DeviceBody(body) }
+    routes.on(.replaceRegistration, admittedBy: access) { request, context, caller in
+      let registration = try await complete(request, context, by: caller) { body throws(Refusal) in try DeviceBody(body)
+      }
       return Response.json(registration.json, isPrivate: true)
     }
-    routes.put("api/installations/{id}") { try await putInstallation($0, $1) }
-    routes.patch("api/installations/{id}") { try await patchInstallation($0, $1) }
-    add(to: routes, path: "api/registrations/{id}", find: registration)
-    add(to: routes, path: "api/installations/{id}", find: installation)
+    routes.on(.replaceInstallation, admittedBy: access) { try await putInstallation($0, $1, by: $2) }
+    routes.on(.patchInstallation, admittedBy: access) { try await patchInstallation($0, $1, by: $2) }
+    add(to: routes, read: .readRegistration, remove: .removeRegistration, find: registration)
+    add(to: routes, read: .readInstallation, remove: .removeInstallation, find: installation)
   }
 
-  /// Adds `GET` and `DELETE` of registrations that `find` looks up.
+  /// Adds the routes that read and remove a registration that `find` looks up if it is visible to the caller.
   private func add(
-    to routes: some RouterMethods<FrontEndContext>, path: RouterPath,
-    find: @escaping @Sendable (FrontEndContext, Caller) async throws -> Registration
+    to routes: some RouterMethods<FrontEndContext>, read: ProtectedRoute, remove: ProtectedRoute,
+    find: @escaping @Sendable (FrontEndContext, HubName, (Registration) -> Bool) async throws -> Registration
   ) {
-    routes.get(path) { request, context in
-      let caller = try await access.admit(request, context, as: .device, .operator)
-      return Response.json(try await find(context, caller).json, isPrivate: true)
+    routes.on(read, admittedBy: access) { _, context, caller in
+      Response.json(try await find(context, caller.hub.name) { caller.maySee($0) }.json, isPrivate: true)
     }
-    routes.delete(path) { request, context in
-      let caller = try await access.admit(request, context, as: .device, .operator)
-      let registration = try await find(context, caller)
+    routes.on(remove, admittedBy: access) { _, context, caller in
+      let registration = try await find(context, caller.hub.name) { caller.maySee($0) || caller.mayOperate }
+      try caller.require(anyOf: caller.owns(registration) ? [.device, .operate] : [.operate])
       try await registry.remove(registration.id, hub: registration.hub, user: registration.user, at: clock.now())
       return Response(status: .noContent)
     }
   }
 
   /// Issues an id for a handle, or with a body registers an installation.
-  private func register(_ request: Request, _ context: FrontEndContext) async throws -> Response {
-    let caller = try await access.admit(request, context, as: .device)
+  private func register(_ request: Request, by caller: Caller) async throws -> Response {
     let query = try Query(of: request)
     let body = try await request.bytes(upTo: maximumBodySize)
     // Whatever its media type: some HTTP libraries set one on every request.
@@ -84,9 +82,9 @@ struct RegistrationRoutes: Sendable {
 
   /// Completes an issued id, or replaces its registration.
   private func complete(
-    _ request: Request, _ context: FrontEndContext, read: (ArraySlice<UInt8>) throws(Refusal) -> DeviceBody
+    _ request: Request, _ context: FrontEndContext, by caller: Caller,
+    read: (ArraySlice<UInt8>) throws(Refusal) -> DeviceBody
   ) async throws -> Registration {
-    let caller = try await access.admit(request, context, as: .device)
     try MediaType.json.require(of: request)
     let body = try read(try await request.bytes(upTo: maximumBodySize))
     // Anything but an id was never issued.
@@ -99,15 +97,15 @@ struct RegistrationRoutes: Sendable {
       at: clock.now())
   }
 
-  private func remove(_ request: Request, _ context: FrontEndContext) async throws -> Response {
-    let caller = try await access.admit(request, context, as: .device)
+  private func remove(_ context: FrontEndContext, by caller: Caller) async throws -> Response {
     guard let id = context.registrationID else { throw Self.unknownRegistration }
     try await registry.remove(id, hub: caller.hub.name, user: caller.user, at: clock.now())
     return Response(status: .ok)
   }
 
-  private func putInstallation(_ request: Request, _ context: FrontEndContext) async throws -> Response {
-    let caller = try await access.admit(request, context, as: .device)
+  private func putInstallation(
+    _ request: Request, _ context: FrontEndContext, by caller: Caller
+  ) async throws -> Response {
     try MediaType.json.require(of: request)
     guard let installation = context.installationID else {
       throw Refusal(.invalidParameter, "the installation's id must be \(Tag.installationRule)")
@@ -121,12 +119,13 @@ struct RegistrationRoutes: Sendable {
     return .json(registration.json, isPrivate: true)
   }
 
-  private func patchInstallation(_ request: Request, _ context: FrontEndContext) async throws -> Response {
-    let caller = try await access.admit(request, context, as: .device)
+  private func patchInstallation(
+    _ request: Request, _ context: FrontEndContext, by caller: Caller
+  ) async throws -> Response {
     try MediaType.jsonPatch.require(of: request)
     let patch = try InstallationPatch(try await request.bytes(upTo: maximumBodySize))
     for _ in 0..<Self.attempts {
-      let former = try await installation(context, for: caller)
+      let former = try await installation(context, in: caller.hub.name) { caller.maySee($0) || caller.mayOperate }
       guard caller.owns(former) else { throw Refusal(.forbidden, "only its user may change an installation") }
       let changed = try patch.applied(to: former)
       do {
@@ -138,18 +137,21 @@ struct RegistrationRoutes: Sendable {
     throw Refusal(.conflict, "the installation is being changed by others; nothing was changed")
   }
 
-  /// Returns the registration of the path's id if the caller may see it.
-  private func registration(_ context: FrontEndContext, for caller: Caller) async throws -> Registration {
-    guard let id = context.registrationID, let found = try await registry.registration(id, hub: caller.hub.name),
-      caller.maySee(found)
+  /// Returns the registration of the path's id if it is visible to the caller.
+  private func registration(
+    _ context: FrontEndContext, in hub: HubName, if isVisible: (Registration) -> Bool
+  ) async throws -> Registration {
+    guard let id = context.registrationID, let found = try await registry.registration(id, hub: hub), isVisible(found)
     else { throw Self.unknownRegistration }
     return found
   }
 
-  /// Returns the registration of the path's installation if the caller may see it.
-  private func installation(_ context: FrontEndContext, for caller: Caller) async throws -> Registration {
+  /// Returns the registration of the path's installation if it is visible to the caller.
+  private func installation(
+    _ context: FrontEndContext, in hub: HubName, if isVisible: (Registration) -> Bool
+  ) async throws -> Registration {
     guard let id = context.installationID,
-      let found = try await registry.registration(ofInstallation: id, hub: caller.hub.name), caller.maySee(found)
+      let found = try await registry.registration(ofInstallation: id, hub: hub), isVisible(found)
     else { throw Refusal(.notFound, "there is no such installation") }
     return found
   }
@@ -170,7 +172,7 @@ extension FrontEndContext {
 /// A request for a list of registrations.
 /// Its parameters are `user`, `tag` and `handle`, which must all match, `limit` and `cursor`.
 ///
-/// Operators see all registrations, users their own.
+/// With `read:all` callers see all registrations, others their own.
 struct RegistrationListing {
   private static let maximumLimit = 1000
   private static let defaultLimit = 100
@@ -189,10 +191,8 @@ struct RegistrationListing {
     if let tag, !Tag.isAddressable(tag) { throw Refusal(.invalidParameter, "tag must be \(Tag.rule)") }
     limit = try query.limit(upTo: Self.maximumLimit) ?? Self.defaultLimit
     after = try query.cursor { RegistrationID($0) }
-    if let user, !caller.isOperator, !user.utf8.elementsEqual(caller.user.utf8) {
-      throw Refusal(.forbidden, "user must be the caller's own name; only operators may name others")
-    }
-    let owner = caller.isOperator ? user : caller.user
+    try caller.requireOwn(user)
+    let owner = caller.scopes.contains(.readAll) ? user : caller.user
     if let handle {
       let platforms = Platform.allCases.filter { DeviceHandle.problem(with: handle, platform: $0) == nil }
       guard !platforms.isEmpty else { throw Refusal(.invalidParameter, "handle is not valid on any platform") }

@@ -1,67 +1,89 @@
 import FanfareCore
+import HTTPTypes
 package import Hummingbird
 
-/// Finds a request's hub and caller, and checks the caller's role.
-/// Every route that needs credentials calls it first.
+/// Finds a request's hub and caller, and checks that the caller's scopes admit it to the route.
+/// Every route of `ProtectedRoute` calls it first.
+///
+/// An unknown hub is answered as wrong credentials are, in the same time: the credentials are checked by the
+/// authenticators of a hub that exists, and the result is dropped. So nobody learns which hubs there are.
 struct AccessControl: Sendable {
   private let hubs: [HubName: HubEntry]
+  /// Its authenticators check the credentials for unknown hubs.
+  private let decoy: HubEntry
+  private let challenges: [String]
 
-  init(hubs: [HubEntry]) { self.hubs = Dictionary(uniqueKeysWithValues: hubs.map { ($0.name, $0) }) }
+  /// There must be at least one hub.
+  init(hubs: [HubEntry]) {
+    self.hubs = Dictionary(uniqueKeysWithValues: hubs.map { ($0.name, $0) })
+    decoy = self.hubs[.default] ?? hubs[0]
+    // Those of all hubs, so that the challenges of an unknown hub are the same too.
+    var challenges: [String] = []
+    for challenge in hubs.flatMap(\.authenticators).map(\.challenge)
+    where !challenge.isEmpty && !challenges.contains(challenge) { challenges.append(challenge) }
+    self.challenges = challenges
+  }
 
-  /// Returns the caller if it has one of the roles; without roles, any authenticated user.
+  /// Returns the caller if its scopes admit it to the route.
   ///
-  /// Throws `.notFound` for an unknown hub, `.unauthenticated`, `.forbidden`, and the errors of the authenticator.
-  func admit(_ request: Request, _ context: FrontEndContext, as roles: Role...) async throws -> Caller {
-    let hub = try hub(named: context.parameters["hub"])
-    guard let field = request.headers[.authorization], let credentials = BasicCredentials(field) else {
-      throw Refusal(.unauthenticated, "HTTP Basic credentials are required")
+  /// Throws `.unauthenticated`, `.forbidden`, and the errors of the authenticators.
+  func admit(_ request: Request, _ context: FrontEndContext, to route: ProtectedRoute) async throws -> Caller {
+    guard let credentials = credentials(of: request, context) else {
+      throw unauthenticated("credentials are required")
     }
-    guard let principal = try await hub.authenticator.authenticate(credentials, hub: hub.name) else {
-      throw Refusal(.unauthenticated, "the user name or the password is wrong")
+    let name = context.parameters["hub"].map { HubName(String($0)) } ?? .default
+    guard let hub = name.flatMap({ hubs[$0] }) else {
+      let stranger = credentials.ofStranger
+      for authenticator in decoy.authenticators {
+        _ = try await authenticator.authenticate(stranger, hub: decoy.name, from: context.clientAddress)
+      }
+      throw unauthenticated("the credentials are wrong")
     }
-    guard roles.isEmpty || roles.contains(where: principal.roles.contains) else {
-      throw Refusal(.forbidden, "this requires the role \(roles.map(\.rawValue).joined(separator: " or "))")
+    for authenticator in hub.authenticators {
+      guard
+        let principal = try await authenticator.authenticate(credentials, hub: hub.name, from: context.clientAddress)
+      else { continue }
+      let caller = Caller(user: principal.user, scopes: principal.scopes, hub: hub)
+      if !route.scopes.isEmpty { try caller.require(anyOf: route.scopes) }
+      return caller
     }
-    return Caller(user: principal.user, roles: principal.roles, hub: hub)
+    throw unauthenticated("the credentials are wrong")
   }
 
-  private func hub(named name: Substring?) throws(Refusal) -> HubEntry {
-    guard let hub = name.map({ HubName(String($0)) }) ?? .default, let entry = hubs[hub] else {
-      throw Refusal(.notFound, "there is no such hub")
-    }
-    return entry
-  }
-}
-
-/// An authenticated user in a hub.
-/// User names are compared by bytes: Unicode-equivalent names are different users.
-struct Caller: Sendable {
-  let user: String
-  let roles: Set<Role>
-  let hub: HubEntry
-
-  var isOperator: Bool { roles.contains(.operator) }
-
-  func owns(_ registration: Registration) -> Bool { registration.user.utf8.elementsEqual(user.utf8) }
-
-  /// Whether the caller may see the registration: a user its own ones, an operator all.
-  func maySee(_ registration: Registration) -> Bool {
-    isOperator || (roles.contains(.device) && owns(registration))
+  /// The `Authorization` field if there is one, otherwise the client's certificate.
+  private func credentials(of request: Request, _ context: FrontEndContext) -> Credentials? {
+    if let field = request.headers[.authorization] { return Credentials(field) }
+    return context.clientCertificate.map(Credentials.certificate)
   }
 
-  /// Whether the caller may see the send: a user those it posted, an operator all.
-  func maySee(_ report: SendReport) -> Bool {
-    isOperator || report.sender.map { $0.utf8.elementsEqual(user.utf8) } ?? false
+  private func unauthenticated(_ detail: String) -> Refusal {
+    var refusal = Refusal(.unauthenticated, detail)
+    refusal.challenges = challenges
+    return refusal
   }
 }
 
-/// The context of one request: its parameters, logger and id.
+extension Credentials {
+  /// Credentials of the same kind that nobody has, so that checking them takes as long as for an unknown user.
+  fileprivate var ofStranger: Credentials {
+    guard case .basic(let basic) = self else { return self }
+    let name = String(UInt64.random(in: .min ... .max), radix: 36)
+    return .basic(BasicCredentials(user: name, password: "\(name) ") ?? basic)
+  }
+}
+
+/// The context of one request: its parameters, logger, id, and where it comes from.
 package struct FrontEndContext: RequestContext {
   package var coreContext: CoreRequestContextStorage
   /// Set by `AnswerMiddleware`; empty before.
   package var requestID = ""
+  /// The address of the peer, or of the client that a trusted proxy names.
+  package var clientAddress: ClientAddress
+  /// The certificate that the client has presented to a TLS listener that asks for one.
+  package var clientCertificate: ClientCertificate?
 
   package init(source: ApplicationRequestContextSource) {
     coreContext = CoreRequestContextStorage(source: source)
+    clientAddress = ClientAddress(source.channel.remoteAddress)
   }
 }

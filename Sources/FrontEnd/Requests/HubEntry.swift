@@ -5,14 +5,14 @@ import Synchronization
 /// A hub with its metrics and quotas.
 struct HubEntry: Sendable {
   let name: HubName
-  let authenticator: any Authenticator
+  let authenticators: [any Authenticator]
   let metrics: HubMetrics
   /// Nil if the hub has no quota.
   let quotas: SenderQuotas?
 
   init(_ hub: FrontEndHub) {
     name = hub.name
-    authenticator = hub.authenticator
+    authenticators = hub.authenticators
     metrics = HubMetrics(hub: hub.name)
     quotas = hub.quota.map(SenderQuotas.init)
   }

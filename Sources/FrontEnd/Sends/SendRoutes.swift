@@ -13,13 +13,11 @@ struct SendRoutes: Sendable {
 
   /// Adds the routes to a hub's root.
   func add(to routes: some RouterMethods<FrontEndContext>) {
-    routes.post("api/sends") { request, context in
-      let caller = try await access.admit(request, context, as: .sender)
-      return try await caller.hub.metrics.countingRefusals { try await send(request, by: caller) }
+    routes.on(.send, admittedBy: access) { request, _, caller in
+      try await caller.hub.metrics.countingRefusals { try await send(request, by: caller) }
     }
-    routes.post("api/sends/batch") { request, context in
-      let caller = try await access.admit(request, context, as: .sender)
-      return try await caller.hub.metrics.countingRefusals {
+    routes.on(.sendBatch, admittedBy: access) { request, context, caller in
+      try await caller.hub.metrics.countingRefusals {
         // A thousand lines take milliseconds: not on the connection's event loop, which serves other connections.
         try await withTaskExecutorPreference(globalConcurrentExecutor) {
           try await sendBatch(request, context, by: caller)

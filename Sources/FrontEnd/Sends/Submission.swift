@@ -16,8 +16,8 @@ struct Submission: Hashable, Sendable {
   /// Throws a refusal that names a missing member, or `.impossible` if the content covers none of the platforms.
   init(_ fields: SendFields, id: SendID, from origin: SendOrigin, heldUntil: UnixTime? = nil) throws(Refusal) {
     var fields = fields
-    fields.hub = origin.hub
-    fields.sender = origin.sender
+    fields.hub = origin.caller.hub.name
+    fields.sender = origin.caller.user
     fields.traceparent = origin.traceparent
     do throws(JSONError) {
       send = try fields.request(id: id, acceptedAt: heldUntil ?? origin.receivedAt)
@@ -56,14 +56,12 @@ struct Submission: Hashable, Sendable {
 
 /// What all sends of one request have in common.
 struct SendOrigin: Sendable {
-  let hub: HubName
-  let sender: String
+  let caller: Caller
   let traceparent: String?
   let receivedAt: UnixTime
 
   init(_ request: Request, by caller: Caller, at now: UnixTime) {
-    hub = caller.hub.name
-    sender = caller.user
+    self.caller = caller
     traceparent = RequestIdentity.traceparent(of: request.headers)
     receivedAt = now
   }
@@ -80,7 +78,7 @@ extension Submission {
   ]
 
   /// Reads the body of a send in one pass.
-  /// Throws a refusal that names the member.
+  /// Throws a refusal that names the member, or the scope that the caller lacks.
   ///
   /// If `sendAt` has passed, the send is produced at once. With an `Idempotency-Key` (`isRepeatable`) it is held
   /// nevertheless: at the first request the time may not have passed, and the schedule ignores ids that it has already.
@@ -109,6 +107,7 @@ extension Submission {
     } catch {
       throw Refusal(error)
     }
+    try origin.caller.requireScopes(toSend: fields)
     try self.init(
       fields, id: Identities.send(at: now), from: origin,
       heldUntil: sendAt.flatMap { $0 > now ? $0 : isRepeatable ? now : nil })

@@ -2,9 +2,9 @@ import FanfareCore
 import HTTPTypes
 import Hummingbird
 
-/// The routes to look up, pause, resume and cancel sends, for their senders and for operators.
+/// The routes to look up, pause, resume and cancel sends, for their senders.
 ///
-/// To all other callers a send does not exist.
+/// `read:all` and `operate` extend them to the sends of others. To all other callers a send does not exist.
 struct TrackingRoutes: Sendable {
   let access: AccessControl
   let history: any SendHistory
@@ -14,15 +14,17 @@ struct TrackingRoutes: Sendable {
 
   /// Adds the routes to a hub's root.
   func add(to routes: some RouterMethods<FrontEndContext>) {
-    routes.get("api/sends") { try await list($0, $1) }
-    routes.get("api/sends/{id}") { try await report($0, $1) }
-    routes.post("api/sends/{id}/pause") { try await steer($0, $1, .paused) }
-    routes.post("api/sends/{id}/resume") { try await steer($0, $1, .running) }
-    routes.post("api/sends/{id}/cancel") { try await steer($0, $1, .cancelled) }
+    routes.on(.listSends, admittedBy: access) { request, _, caller in try await list(request, by: caller) }
+    routes.on(.reportSend, admittedBy: access) { _, context, caller in
+      let report = try await report(context, for: caller) { caller.maySee($0) }
+      return try await answer(with: report)
+    }
+    routes.on(.pauseSend, admittedBy: access) { try await steer($1, by: $2, .paused) }
+    routes.on(.resumeSend, admittedBy: access) { try await steer($1, by: $2, .running) }
+    routes.on(.cancelSend, admittedBy: access) { try await steer($1, by: $2, .cancelled) }
   }
 
-  private func list(_ request: Request, _ context: FrontEndContext) async throws -> Response {
-    let caller = try await access.admit(request, context)
+  private func list(_ request: Request, by caller: Caller) async throws -> Response {
     let query = try SendQuery(try Query(of: request), by: caller)
     // The history does not contain scheduled sends.
     guard query.state == .scheduled else {
@@ -39,10 +41,6 @@ struct TrackingRoutes: Sendable {
     return .json(page.json, isPrivate: true)
   }
 
-  private func report(_ request: Request, _ context: FrontEndContext) async throws -> Response {
-    try await answer(with: try await report(context, for: try await access.admit(request, context)))
-  }
-
   private func answer(with report: SendReport) async throws -> Response {
     var progress: BroadcastProgress?
     let now = clock.now()
@@ -54,9 +52,10 @@ struct TrackingRoutes: Sendable {
   ///
   /// The status is 202 while it is unknown whether the request came in time.
   private func steer(
-    _ request: Request, _ context: FrontEndContext, _ state: BroadcastControl.State
+    _ context: FrontEndContext, by caller: Caller, _ state: BroadcastControl.State
   ) async throws -> Response {
-    let report = try await report(context, for: try await access.admit(request, context))
+    let report = try await report(context, for: caller) { caller.maySee($0) || caller.mayOperate }
+    if !caller.owns(report) { try caller.require(anyOf: [.operate]) }
     if report.state == .scheduled { return try await steerScheduled(report, state) }
     // A caller that missed the answer to its first request may cancel again.
     if report.state == .cancelled, state == .cancelled { return try await answer(with: report) }
@@ -96,13 +95,14 @@ struct TrackingRoutes: Sendable {
     return .json(SendReport(held).json(at: clock.now()), isPrivate: true)
   }
 
-  /// Returns the send of the path's id if the caller may see it, else throws `.notFound`.
+  /// Returns the send of the path's id if it is visible to the caller, else throws `.notFound`.
   ///
   /// The history lags behind the topics: right after its acceptance a send may not be found.
-  private func report(_ context: FrontEndContext, for caller: Caller) async throws -> SendReport {
+  private func report(
+    _ context: FrontEndContext, for caller: Caller, if isVisible: (SendReport) -> Bool
+  ) async throws -> SendReport {
     guard let id = context.parameters["id"].flatMap({ SendID(String($0)) }),
-      let report = try await report(of: id, hub: caller.hub.name), report.hub == caller.hub.name,
-      caller.maySee(report)
+      let report = try await report(of: id, hub: caller.hub.name), report.hub == caller.hub.name, isVisible(report)
     else { throw Refusal(.notFound, "there is no such send, or it was accepted a moment ago") }
     return report
   }
@@ -228,12 +228,12 @@ extension SendPage {
 
 extension SendQuery {
   /// Reads the parameters `state`, `user`, `limit` and `cursor`.
-  /// Operators see all sends, others those they posted.
+  /// With `read:all` callers see all sends, others those they posted.
   ///
-  /// Throws a refusal that names an invalid or unknown parameter.
+  /// Throws a refusal that names an invalid or unknown parameter, or the scope for another user's name.
   init(_ query: Query, by caller: Caller) throws(Refusal) {
     try query.requireOnly(["state", "user", "limit", "cursor"])
-    self.init(hub: caller.hub.name, sender: caller.isOperator ? nil : caller.user)
+    self.init(hub: caller.hub.name, sender: caller.scopes.contains(.readAll) ? nil : caller.user)
     if let word = try query.value(of: "state") {
       guard let value = SendReport.State(rawValue: word) else {
         throw Refusal(
@@ -243,6 +243,7 @@ extension SendQuery {
       state = value
     }
     user = try query.userName("user")
+    try caller.requireOwn(user)
     if let number = try query.limit(upTo: Self.maximumLimit) { limit = number }
     after = try query.cursor { Position(cursor: $0) }
   }

@@ -9,8 +9,11 @@ package import FrontEnd
 ///   the name. It requires that the front end listens on a loopback address, unless `authentication.allowRemote` is
 ///   true.
 /// - `authentication.file` (text): the htpasswd file; bcrypt, yescrypt or SHA-512.
-/// - `authentication.operators` (list of users): users that may look up the sends of all senders.
-/// - `authentication.everyone` (list of `device` and `sender`, default both): the roles of every authenticated user.
+/// - `authentication.everyone` (list of scopes, default `device` and `send:user`): the scopes of every authenticated
+///   user; see `Scope`.
+/// - `authentication.operators` (list of users): users that have `read:all` and `operate` in addition.
+/// - `authentication.grants` (list of texts): further scopes of a user, `user alice: send:tag send:broadcast`, or of
+///   the members of a group, `group ops: operate`.
 /// - `quota.sendsPerSecond` (0…1000000, default 0: no quota): the most sends of one sender at each front end; each line
 ///   of a batch counts as a send.
 /// - `quota.burst` (0…1000000, default 0: the same as `sendsPerSecond`): the most sends that a sender may post at once.
@@ -24,7 +27,7 @@ package struct HubSettings: Sendable {
   let method: AuthenticationMethod
   let passwordFile: String?
   let allowRemote: Bool
-  let roles: RolePolicy
+  let policy: ScopePolicy
   package let quota: SendQuota?
   let apns: APNsSettings?
   let fcm: FCMSettings?
@@ -43,16 +46,7 @@ package struct HubSettings: Sendable {
     method = try reader.choice("\(prefix).authentication.method", default: .htpasswd)
     passwordFile = try reader.optionalString("\(prefix).authentication.file")
     allowRemote = try reader.bool("\(prefix).authentication.allowRemote", default: false)
-    let operators = try reader.strings("\(prefix).authentication.operators")
-    let everyone = try reader.strings("\(prefix).authentication.everyone", default: ["device", "sender"])
-    var roles: Set<Role> = []
-    for word in everyone {
-      guard let role = Role(rawValue: word), role != .operator else {
-        throw SettingsError("\(prefix).authentication.everyone", "must be a list of device and sender")
-      }
-      roles.insert(role)
-    }
-    self.roles = RolePolicy(everyone: roles, operators: Set(operators))
+    policy = try ScopePolicy(under: "\(prefix).authentication", from: reader)
     let rate = try reader.int("\(prefix).quota.sendsPerSecond", default: 0, in: 0...1_000_000)
     let burst = try reader.int("\(prefix).quota.burst", default: 0, in: 0...1_000_000)
     quota = rate == 0 ? nil : SendQuota(perSecond: rate, burst: burst == 0 ? rate : burst)

@@ -58,12 +58,16 @@ struct Demo {
     }
   }
 
+  /// The scopes of the guests, who try out everything.
+  private static let scopes = "device,send:user,send:tag,send:broadcast,send:device,send:native"
+
   private func environment(in directory: URL) -> [String: String] {
     [
       "FANFARE_KAFKA_EMBEDDED": "true", "FANFARE_LOG_LEVEL": "warning",
       "FANFARE_REGISTRY_PATH": directory.appending(path: "registry.sqlite").path,
       "FANFARE_LEDGER_PATH": directory.appending(path: "ledger.sqlite").path,
-      "FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo", "FANFARE_API_PORT": "\(port)",
+      "FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo",
+      "FANFARE_HUB_DEFAULT_AUTHENTICATION_EVERYONE": Self.scopes, "FANFARE_API_PORT": "\(port)",
     ]
   }
 
@@ -91,7 +95,7 @@ struct Demo {
       hubs: settings.hubs.map { hub in
         FrontEndHub(
           name: hub.name,
-          authenticator: try hub.authenticator(boundTo: settings.api.frontEnd.host, logger: runtime.logger),
+          authenticators: try hub.authenticators(boundTo: settings.api.frontEnd.host, logger: runtime.logger),
           quota: hub.quota)
       }, backlog: backlog)
     let visit: TourService

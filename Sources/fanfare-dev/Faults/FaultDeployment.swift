@@ -74,6 +74,7 @@ actor FaultDeployment {
       "FANFARE_KAFKA_RETRY_DELAYS": few.retryDelays.map(String.init).joined(separator: ","),
       "FANFARE_WORKER_LONGEST_REST": "1", "FANFARE_WORKER_PAGE_DEVICES": "\(Self.pageDevices)",
       "FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo", "FANFARE_HUB_DEFAULT_AUTHENTICATION_OPERATORS": "operator",
+      "FANFARE_HUB_DEFAULT_AUTHENTICATION_EVERYONE": "device,send:user,send:tag,send:broadcast,send:device,send:native",
       "FANFARE_API_PORT": "0", "FANFARE_LOG_LEVEL": "notice",
       "FANFARE_SIMULATOR_DIRECTORY": path("simulator"), "FANFARE_HUB_DEFAULT_SIMULATOR": path("simulator"),
       // The simulator keeps all notifications, because a missing one counts as lost.

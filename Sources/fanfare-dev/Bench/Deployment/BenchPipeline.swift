@@ -165,7 +165,7 @@ final class BenchPipeline: Sendable {
         registry: {path: \(registry)}
         ledger: {path: \(ledger)}
         api: {port: 0}
-        hub: {default: {authentication: {method: demo}}}
+        hub: {default: {authentication: {method: demo, everyone: ["send:user", "send:broadcast"]}}}
 
         """)
     defer { api.destroy() }

@@ -1,0 +1,37 @@
+package import FanfareCore
+
+/// Accepts every user whose password equals the name, as the tutorial apps expect.
+/// For demonstrations only.
+package struct DemoAuthenticator: Authenticator {
+  private let policy: ScopePolicy
+
+  /// Throws `.insecureAuthentication` if the server listens on other than loopback addresses.
+  /// `allowRemote` permits that.
+  package init(
+    boundTo host: String, allowRemote: Bool = false, policy: ScopePolicy = ScopePolicy()
+  ) throws(FrontEndError) {
+    guard allowRemote || Self.isLoopback(host) else {
+      throw FrontEndError(
+        .insecureAuthentication,
+        "the demo authenticator accepts everybody and must not listen on \(host); "
+          + "listen on 127.0.0.1, or allow remote callers explicitly")
+    }
+    self.policy = policy
+  }
+
+  package var challenge: String { BasicCredentials.challenge }
+
+  package func authenticate(
+    _ credentials: Credentials, hub: HubName, from address: ClientAddress
+  ) async throws -> Principal? {
+    guard case .basic(let basic) = credentials, basic.user.utf8.elementsEqual(basic.password.utf8) else { return nil }
+    return Principal(user: basic.user, scopes: policy.scopes(of: basic.user))
+  }
+
+  /// Whether the host is in 127.0.0.0/8, or `::1`, or `localhost`.
+  private static func isLoopback(_ host: String) -> Bool {
+    if host == "::1" || host == "[::1]" || host.lowercased() == "localhost" { return true }
+    let parts = host.split(separator: ".", omittingEmptySubsequences: false)
+    return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
+  }
+}
