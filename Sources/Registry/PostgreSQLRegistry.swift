@@ -11,6 +11,7 @@ import Synchronization
 package final class PostgreSQLRegistry: Sendable {
   private let pool: PostgreSQLPool
   private let purges: PurgeSchedule
+  let limits: RegistrationLimits
   let logger: Logger
   private let isMigrated = Atomic(false)
   let tagWeights = TagWeights()
@@ -18,11 +19,12 @@ package final class PostgreSQLRegistry: Sendable {
   /// Connects and creates or migrates the tables. Throws `PostgreSQLError`, except when the database is unavailable and
   /// `waits` is set: then the first call that reaches the database migrates it.
   package init(
-    _ configuration: PostgreSQLConfiguration, tombstoneLifetime: Duration = .seconds(30 * 86_400), waits: Bool = false,
-    logger: Logger
+    _ configuration: PostgreSQLConfiguration, tombstoneLifetime: Duration = .seconds(30 * 86_400),
+    limits: RegistrationLimits = RegistrationLimits(), waits: Bool = false, logger: Logger
   ) async throws {
     pool = try PostgreSQLPool(configuration, logger: logger)
     purges = PurgeSchedule(tombstoneLifetime: tombstoneLifetime)
+    self.limits = limits
     self.logger = logger
     do { try await migrateOnce() } catch let error as PostgreSQLError where waits && error.code == .unavailable {
       logger.warning("Waiting for the database of the registry", metadata: [LogKeys.error: "\(error)"])

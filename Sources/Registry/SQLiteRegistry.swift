@@ -13,6 +13,8 @@ package final class SQLiteRegistry: Sendable {
   private let configuration: SQLiteRegistryConfiguration
   private let purges: PurgeSchedule
   let tagWeights = TagWeights()
+  /// The limits of the registrations.
+  var limits: RegistrationLimits { configuration.limits }
 
   /// Opens the file and creates or migrates its tables. Blocks for up to about twice the busy timeout: call it before
   /// serving starts.
@@ -165,6 +167,8 @@ package struct SQLiteRegistryConfiguration: Sendable {
   package var cacheOfWriter = 1024
   /// How long tombstones are kept.
   package var tombstoneLifetime: Duration = .seconds(30 * 86_400)
+  /// The limits of the registrations.
+  package var limits = RegistrationLimits()
 
   package init(path: String) {
     self.path = path

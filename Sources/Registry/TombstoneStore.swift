@@ -36,6 +36,8 @@ package struct Tombstone: Hashable, Sendable {
     case dead
     /// Its app was not seen for too long.
     case expired
+    /// Its user had too many; the detail is the id of the registration that took its place.
+    case surplus
   }
 
   package let cause: Cause

@@ -125,7 +125,9 @@ final class TroubledSchedule: ScheduledSendStore {
     set { held.withLock { $0 = newValue } }
   }
 
-  func hold(_ sends: [ScheduledSend], at now: UnixTime) async throws { try await store.hold(sends, at: now) }
+  func hold(_ sends: [ScheduledSend], within limit: ScheduledSendLimit, at now: UnixTime) async throws -> QuotaName? {
+    try await store.hold(sends, within: limit, at: now)
+  }
 
   func nextDue() async throws -> UnixTime? { try await store.nextDue() }
 

@@ -11,6 +11,12 @@ import Testing
     let temporary = try TemporaryRegistry()
     try await promise.check(temporary.registry)
   }
+
+  @Test(arguments: DeviceRegistryConformance.limited)
+  func conformsWithLimits(to promise: DeviceRegistryConformance) async throws {
+    let temporary = try TemporaryRegistry { $0.limits = DeviceRegistryConformance.limits }
+    try await promise.check(temporary.registry)
+  }
 }
 
 @Suite(TestPostgreSQL.isAvailable, .timeLimit(.minutes(2))) struct PostgreSQLConformanceTests {
@@ -18,17 +24,24 @@ import Testing
   func conforms(to promise: DeviceRegistryConformance) async throws {
     try await withPostgreSQLRegistry { registry, _ in try await promise.check(registry) }
   }
+
+  @Test(arguments: DeviceRegistryConformance.limited)
+  func conformsWithLimits(to promise: DeviceRegistryConformance) async throws {
+    try await withPostgreSQLRegistry(limits: DeviceRegistryConformance.limits) { registry, _ in
+      try await promise.check(registry)
+    }
+  }
 }
 
 /// Runs a test with a registry in a new schema. A second `PostgreSQLRegistry` with the same configuration shares the
 /// tables, like another machine.
 func withPostgreSQLRegistry(
-  tombstoneLifetime: Duration = .seconds(30 * 86_400),
+  tombstoneLifetime: Duration = .seconds(30 * 86_400), limits: RegistrationLimits = RegistrationLimits(),
   _ body: (PostgreSQLRegistry, PostgreSQLConfiguration) async throws -> Void
 ) async throws {
   try await TestPostgreSQL.withSchema { configuration in
     let registry = try await PostgreSQLRegistry(
-      configuration, tombstoneLifetime: tombstoneLifetime, logger: TestPostgreSQL.quietLogger)
+      configuration, tombstoneLifetime: tombstoneLifetime, limits: limits, logger: TestPostgreSQL.quietLogger)
     defer { registry.close() }
     try await body(registry, configuration)
   }

@@ -51,6 +51,10 @@ import Testing
           DROP TABLE scheduled_sends;
           DROP TABLE import_batches;
           DROP TABLE push_quotas;
+          DROP TABLE caller_quotas;
+          DROP TABLE open_broadcasts;
+          DROP TABLE scheduled_use;
+          DROP TABLE quarantine;
           ALTER TABLE registrations DROP COLUMN created_at;
           ALTER TABLE registrations DROP COLUMN seen_at;
           PRAGMA user_version = 1

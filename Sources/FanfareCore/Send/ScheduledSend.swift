@@ -48,7 +48,9 @@ package struct ScheduledSend: Hashable, Sendable {
 package protocol ScheduledSendStore: Sendable {
   /// Stores sends, all or none.
   /// A send whose id exists in its hub stays unchanged, whatever its state.
-  func hold(_ sends: [ScheduledSend], at now: UnixTime) async throws
+  ///
+  /// Returns the quota that a sender would exceed; then nothing is stored.
+  func hold(_ sends: [ScheduledSend], within limit: ScheduledSendLimit, at now: UnixTime) async throws -> QuotaName?
 
   /// The earliest moment at which a send can be taken: it is due, or another front end's lease on
   /// it ends. Nil if none is held.
@@ -84,4 +86,11 @@ package protocol ScheduledSendStore: Sendable {
   /// The held and paused sends after `query.after`, the latest scheduled first, at most
   /// `query.limit`. Of the other members of the query only `hub`, `sender` and `user` apply.
   func waiting(_ query: SendQuery) async throws -> [ScheduledSend]
+}
+
+extension ScheduledSendStore {
+  /// Stores sends without a limit.
+  package func hold(_ sends: [ScheduledSend], at now: UnixTime) async throws {
+    _ = try await hold(sends, within: .none, at: now)
+  }
 }

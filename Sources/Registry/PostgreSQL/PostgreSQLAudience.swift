@@ -158,6 +158,18 @@ extension PostgreSQLRegistrationTable {
     return weights
   }
 
+  func size() throws -> Int {
+    let rows = try connection.query(Self.sampleIDs, [.text(hub.rawValue)])
+    return rows.isNull(0, 1)
+      ? Int(try rows.integer(0, 0)) : TagWeights.estimate(sampleUpTo: try rows.identifier(0, 1))
+  }
+
+  private static let sampleIDs = PreparedStatement(
+    """
+    SELECT count(*), (array_agg(id ORDER BY id))[\(TagWeights.sample)] FROM
+    (SELECT id FROM registrations WHERE hub = $1 ORDER BY id LIMIT \(TagWeights.sample)) AS s
+    """)
+
   private func candidates(carrying tags: [String], _ range: AudienceRange) throws -> [Candidate] {
     guard !tags.isEmpty else { return [] }
     let rows = try connection.execute(

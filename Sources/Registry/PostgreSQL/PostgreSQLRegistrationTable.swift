@@ -40,7 +40,7 @@ struct PostgreSQLRegistrationTable: RegistrationTable {
   }
 
   func claim(installation: String, handle: String, at now: UnixTime) throws -> RegistrationClaim {
-    let id = try claim(installation: installation, for: .random())
+    let id = try claim(installation: installation, at: now)
     let holder = try claim(handle: handle, for: id, at: now)
     return RegistrationClaim(id: id, stored: try find(id), holder: holder)
   }
@@ -119,6 +119,52 @@ struct PostgreSQLRegistrationTable: RegistrationTable {
     try remove(stored, leaving: tombstone, keepingHandle: false)
   }
 
+  func registrations(of user: String, limit: Int) throws -> [RegistrationID] {
+    let rows = try connection.query(
+      Self.selectDevices, [.text(hub.rawValue), .text(Tag.username(user)), .int8(Int64(limit))])
+    return try (0..<rows.count).map { try rows.identifier($0, 0) }
+  }
+
+  func quarantined(_ key: QuarantineKey, at now: UnixTime) throws -> Registration? {
+    let (statement, value): (PreparedStatement, Parameter) =
+      switch key {
+      case .id(let id): (Self.selectQuarantined, .id(id))
+      case .handle(let handle): (Self.selectQuarantinedHandle, .text(handle))
+      case .installation(let installation): (Self.selectQuarantinedInstallation, .text(installation))
+      }
+    let rows = try connection.query(statement, [.text(hub.rawValue), value, .time(now)])
+    return rows.count == 0 ? nil : try StoredRegistration(rows, 0, hub: hub).registration
+  }
+
+  func quarantine(_ registration: Registration, at now: UnixTime, until end: UnixTime) throws {
+    try connection.query(
+      Self.insertQuarantined,
+      [
+        .text(hub.rawValue), .id(registration.id), .text(registration.user), .int2(registration.platform.storedBit),
+        .text(registration.handle), .text(registration.installation), .texts(registration.tags),
+        .time(registration.registeredAt), .time(registration.createdAt), .time(registration.seenAt), .time(now),
+        .time(end),
+      ])
+  }
+
+  func endQuarantine(of id: RegistrationID) throws {
+    try connection.query(Self.deleteQuarantined, [.text(hub.rawValue), .id(id)])
+    try connection.query(Self.deleteTombstone, [.text(hub.rawValue), .id(id)])
+  }
+
+  func claimVacant(_ registration: Registration, at now: UnixTime) throws -> RegistrationClaim? {
+    if let installation = registration.installation {
+      let rows = try connection.query(Self.lockInstallation, [.text(hub.rawValue), .text(installation)])
+      guard rows.count == 0 else { return nil }
+    }
+    guard try holder(of: registration.handle) == nil, try find(registration.id) == nil else { return nil }
+    if let installation = registration.installation { try insert(installation: installation, of: registration.id) }
+    guard try claim(handle: registration.handle, for: registration.id, at: now) == registration.id else {
+      throw PostgreSQLError.overtaken
+    }
+    return RegistrationClaim(id: registration.id, stored: nil, holder: registration.id)
+  }
+
   /// The tombstone of the registration.
   func tombstone(of id: RegistrationID) throws -> Tombstone? {
     let rows = try connection.query(Self.selectTombstone, [.text(hub.rawValue), .id(id)])
@@ -170,13 +216,18 @@ struct PostgreSQLRegistrationTable: RegistrationTable {
     return id
   }
 
-  /// Locks the installation's registration; makes it `id` when there is none.
-  private func claim(installation: String, for id: RegistrationID) throws -> RegistrationID {
+  /// Locks the installation's registration; when there is none, chooses an id for it.
+  private func claim(installation: String, at now: UnixTime) throws -> RegistrationID {
     let rows = try connection.query(Self.lockInstallation, [.text(hub.rawValue), .text(installation)])
     if rows.count == 1 { return try rows.identifier(0, 0) }
+    let id = try idOfNew(installation: installation, at: now)
+    try insert(installation: installation, of: id)
+    return id
+  }
+
+  private func insert(installation: String, of id: RegistrationID) throws {
     let claim = try connection.query(Self.insertInstallation, [.text(hub.rawValue), .text(installation), .id(id)])
     guard claim.affected == 1 else { throw PostgreSQLError.overtaken }
-    return id
   }
 
   private func remove(_ stored: StoredRegistration, leaving tombstone: Tombstone, keepingHandle: Bool) throws {
@@ -260,6 +311,36 @@ extension PostgreSQLRegistrationTable {
     """)
   private static let selectTombstone = PreparedStatement(
     "SELECT cause, detail, at FROM tombstones WHERE hub = $1 AND registration = $2")
+  private static let selectDevices = PreparedStatement(
+    "SELECT registration FROM tags WHERE hub = $1 AND tag = $2 ORDER BY registration LIMIT $3")
+  /// The columns of a quarantined registration, as `StoredRegistration` reads them.
+  static let quarantineColumns =
+    "id, username, platform, handle, installation, tags, registered_at, created_at, NULL::bigint, seen_at"
+  private static let selectQuarantined = PreparedStatement(
+    "SELECT \(quarantineColumns) FROM quarantine WHERE hub = $1 AND id = $2 AND ends_at > $3")
+  private static let selectQuarantinedHandle = PreparedStatement(
+    """
+    SELECT \(quarantineColumns) FROM quarantine WHERE hub = $1 AND handle = $2 AND ends_at > $3
+    ORDER BY dropped_at DESC LIMIT 1
+    """)
+  private static let selectQuarantinedInstallation = PreparedStatement(
+    """
+    SELECT \(quarantineColumns) FROM quarantine WHERE hub = $1 AND installation = $2 AND ends_at > $3
+    ORDER BY dropped_at DESC LIMIT 1
+    """)
+  private static let insertQuarantined = PreparedStatement(
+    """
+    INSERT INTO quarantine (hub, id, username, platform, handle, installation, tags, registered_at, created_at, seen_at,
+      dropped_at, ends_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+    ON CONFLICT (hub, id) DO UPDATE SET username = excluded.username, platform = excluded.platform,
+      handle = excluded.handle, installation = excluded.installation, tags = excluded.tags,
+      registered_at = excluded.registered_at, created_at = excluded.created_at, seen_at = excluded.seen_at,
+      dropped_at = excluded.dropped_at, ends_at = excluded.ends_at
+    """)
+  private static let deleteQuarantined = PreparedStatement("DELETE FROM quarantine WHERE hub = $1 AND id = $2")
+  private static let deleteTombstone = PreparedStatement(
+    "DELETE FROM tombstones WHERE hub = $1 AND registration = $2")
   private static let scanSeen = PreparedStatement(
     """
     SELECT id, username IS NOT NULL AND registered_at < $5 AND (seen_at IS NULL OR seen_at < $5) FROM registrations

@@ -20,13 +20,13 @@ extension PostgreSQLRegistry: RegistrationImportStore {
   package var importShape: (batches: Int, bytes: Int) { (2, 8 * 1024 * 1024) }
 
   package func take(_ batch: ImportBatch, at now: UnixTime) async throws -> ImportOutcome {
-    try await write { connection in
+    try await write { [limits] connection in
       if let file = batch.file {
         let done = try connection.query(
           Self.selectBatch, [.text(batch.hub.rawValue), .id(file), .int8(batch.bytes.lowerBound)])
         if done.count == 1 { return ImportOutcome(counts: try Self.finished(done, 0).counts) }
       }
-      let outcome = try PostgreSQLImport(connection, batch.hub, at: now).take(batch)
+      let outcome = try PostgreSQLImport(connection, batch.hub, within: limits, at: now).take(batch)
       if let file = batch.file {
         let place: [Parameter] = [.int8(batch.bytes.lowerBound), .int8(batch.bytes.upperBound), .time(now)]
         let counts = ImportCounts.fields.map { Parameter.int8(Int64(outcome.counts[keyPath: $0])) }

@@ -9,15 +9,15 @@ extension PostgreSQLRegistry: DeviceRegistry {
 
   package func complete(_ request: RegistrationRequest, at now: UnixTime) async throws -> Registration {
     let draft = try RegistrationDraft(request)
-    return try await write(at: now) {
-      try PostgreSQLRegistrationTable($0, request.hub).complete(request.id, draft, at: now)
+    return try await write(at: now) { [limits] in
+      try PostgreSQLRegistrationTable($0, request.hub).complete(request.id, draft, within: limits, at: now)
     }
   }
 
   package func install(_ request: InstallationRequest, at now: UnixTime) async throws -> Registration {
     let draft = try RegistrationDraft(request)
-    return try await write(at: now) {
-      try PostgreSQLRegistrationTable($0, request.hub).install(request.installation, draft, at: now)
+    return try await write(at: now) { [limits] in
+      try PostgreSQLRegistrationTable($0, request.hub).install(request.installation, draft, within: limits, at: now)
     }
   }
 
@@ -49,8 +49,9 @@ extension PostgreSQLRegistry: DeviceRegistry {
   /// are reported dead again with their next pushes.
   package func drop(_ devices: [DeadDevice], at now: UnixTime) async throws -> [RegistrationID] {
     // Sorted: two workers with the same reports then wait for each other without a deadlock.
-    try await remove(devices.sorted { $0.registration < $1.registration }, at: now) { connection, device in
-      try PostgreSQLRegistrationTable(connection, device.hub).drop(device, at: now)
+    try await remove(devices.sorted { $0.registration < $1.registration }, at: now) {
+      [limits] connection, device in
+      try PostgreSQLRegistrationTable(connection, device.hub).drop(device, within: limits, at: now)
     }.removed
   }
 
@@ -146,5 +147,33 @@ extension PostgreSQLRegistry: TombstoneStore {
       }
     }
     return Array(buried.drop { $0 == last }.prefix(limit))
+  }
+}
+
+extension PostgreSQLRegistry: QuarantineStore {
+  private static let quarantinePage = PreparedStatement(
+    """
+    SELECT \(PostgreSQLRegistrationTable.quarantineColumns), dropped_at FROM quarantine
+    WHERE hub = $1 AND (dropped_at, id) > ($2, $3) AND dropped_at < $4 ORDER BY dropped_at, id LIMIT $5
+    """)
+
+  package func restore(_ page: QuarantinePage, isTrial: Bool, at now: UnixTime) async throws -> RestoreStep {
+    let start = page.after ?? .before(page.dropped.lowerBound)
+    return try await write { [limits] connection in
+      let rows = try connection.query(
+        Self.quarantinePage,
+        [
+          .text(page.hub.rawValue), .time(start.droppedAt), .id(start.registration), .time(page.dropped.upperBound),
+          .int8(Int64(page.limit)),
+        ])
+      let found = try (0..<rows.count).map { row in
+        guard let registration = try StoredRegistration(rows, row, hub: page.hub).registration else {
+          throw StoredRegistration.damaged
+        }
+        return (registration, UnixTime(milliseconds: try rows.integer(row, 10)))
+      }
+      return try PostgreSQLRegistrationTable(connection, page.hub)
+        .restore(found, of: page, isTrial: isTrial, within: limits, at: now)
+    }
   }
 }

@@ -4,8 +4,8 @@ import PostgreSQL
 extension PostgreSQLRegistry: ScheduledSendStore {
   private static let insertHeld = PreparedStatement(
     """
-    INSERT INTO scheduled_sends (hub, id, sender, audience, record, scheduled_at, state, ready_at)
-    SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (hub, id) DO NOTHING
+    INSERT INTO scheduled_sends (hub, id, sender, audience, record, scheduled_at, state, ready_at, bytes)
+    SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (hub, id) DO NOTHING
     """)
   private static let selectNextDue = PreparedStatement("SELECT min(ready_at) FROM scheduled_sends WHERE state = 'held'")
   private static let selectDue = PreparedStatement(
@@ -57,17 +57,28 @@ extension PostgreSQLRegistry: ScheduledSendStore {
         ? branches[0] : branches.joined(separator: "\nUNION\n") + "\nORDER BY scheduled_at DESC, id DESC LIMIT $4")
   }
 
-  package func hold(_ sends: [ScheduledSend], at now: UnixTime) async throws {
-    try await write(at: now) { connection -> Void in
+  package func hold(_ sends: [ScheduledSend], within limit: ScheduledSendLimit, at now: UnixTime) async throws
+    -> QuotaName?
+  {
+    let records = sends.map { $0.send.encoded() }
+    return try await write(at: now) { connection -> QuotaName? in
+      for (sender, group) in Dictionary(grouping: sends.indices, by: { sends[$0].send.senderKey }) {
+        guard let sender else { continue }
+        let bytes = group.reduce(0) { $0 + records[$1].count }
+        let exceeded = try Self.addScheduled(
+          group.count, bytes: bytes, of: sender, within: limit, at: now, connection)
+        if let exceeded { return exceeded }
+      }
       // One round trip: a batch of the front end may have thousands of sends.
       try connection.query(
         Self.insertHeld,
         [
           .texts(sends.map(\.send.hub.rawValue)), .ids(sends.map(\.send.id)), .texts(sends.map(\.send.sender)),
-          .texts(sends.map(\.send.audience.text)), .byteas(sends.map { $0.send.encoded() }),
+          .texts(sends.map(\.send.audience.text)), .byteas(records),
           .int8s(sends.map(\.scheduledAt.milliseconds)), .texts(sends.map(\.state.rawValue)),
-          .int8s(sends.map(\.due.milliseconds)),
+          .int8s(sends.map(\.due.milliseconds)), .int8s(records.map { Int64($0.count) }),
         ])
+      return nil
     }
   }
 

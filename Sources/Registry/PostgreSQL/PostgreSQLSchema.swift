@@ -23,6 +23,7 @@ enum PostgreSQLSchema {
   /// - scheduled_sends: the records to be produced later; as the table of the same name in ``SQLiteSchema``.
   /// - push_quotas: the end of the workers' reservations of a platform's quota, in microseconds.
   /// - import_batches: the imported byte ranges of each file of registrations, with their results.
+  /// - caller_quotas, open_broadcasts, scheduled_use, quarantine: as the tables of the same names in ``SQLiteSchema``.
   static let migration = SchemaMigration(
     component: "registry",
     steps: [
@@ -184,6 +185,59 @@ enum PostgreSQLSchema {
         WHERE state IN ('held', 'paused') AND lease IS NULL;
       CREATE INDEX scheduled_send_waiting_by_audience ON scheduled_sends (hub, audience, scheduled_at, id)
         WHERE state IN ('held', 'paused') AND lease IS NULL;
+      """,
+      """
+      CREATE TABLE caller_quotas (
+        hub text COLLATE "C" NOT NULL,
+        username text COLLATE "C" NOT NULL,
+        quota text COLLATE "C" NOT NULL,
+        reserved_until bigint NOT NULL,
+        idle_at bigint NOT NULL,
+        PRIMARY KEY (hub, username, quota)
+      );
+      CREATE INDEX caller_quota_idle ON caller_quotas (idle_at);
+      CREATE TABLE open_broadcasts (
+        hub text COLLATE "C" NOT NULL,
+        username text COLLATE "C" NOT NULL,
+        send uuid NOT NULL,
+        ends_at bigint NOT NULL,
+        PRIMARY KEY (hub, username, send)
+      );
+      CREATE INDEX open_broadcast_end ON open_broadcasts (ends_at);
+      CREATE TABLE scheduled_use (
+        hub text COLLATE "C" NOT NULL,
+        username text COLLATE "C" NOT NULL,
+        sends bigint NOT NULL,
+        bytes bigint NOT NULL,
+        counted_at bigint NOT NULL,
+        PRIMARY KEY (hub, username)
+      );
+      CREATE INDEX scheduled_use_age ON scheduled_use (counted_at);
+      ALTER TABLE scheduled_sends ADD COLUMN bytes bigint;
+      UPDATE scheduled_sends SET bytes = octet_length(record);
+      CREATE INDEX scheduled_send_use ON scheduled_sends (hub, sender, state, bytes)
+        WHERE state IN ('held', 'paused', 'cancelled');
+      """,
+      """
+      CREATE TABLE quarantine (
+        hub text COLLATE "C" NOT NULL,
+        id uuid NOT NULL,
+        username text COLLATE "C" NOT NULL,
+        platform smallint NOT NULL,
+        handle text COLLATE "C" NOT NULL,
+        installation text COLLATE "C",
+        tags text[] NOT NULL,
+        registered_at bigint NOT NULL,
+        created_at bigint NOT NULL,
+        seen_at bigint,
+        dropped_at bigint NOT NULL,
+        ends_at bigint NOT NULL,
+        PRIMARY KEY (hub, id)
+      );
+      CREATE INDEX quarantined_handle ON quarantine (hub, handle);
+      CREATE INDEX quarantined_installation ON quarantine (hub, installation) WHERE installation IS NOT NULL;
+      CREATE INDEX quarantine_order ON quarantine (hub, dropped_at, id);
+      CREATE INDEX quarantine_end ON quarantine (ends_at);
       """,
     ])
 }

@@ -31,6 +31,10 @@ enum Purge {
     Table(name: "broadcast_pages", key: "send, page", condition: "finished_at <", lifetime: broadcastLifetime),
     Table(name: "tombstones", key: "registration", condition: "at <", lifetime: nil),
     Table(name: "scheduled_sends", key: "id", condition: "forget_at <=", lifetime: .zero),
+    Table(name: "caller_quotas", key: "username, quota", condition: "idle_at <=", lifetime: .zero),
+    Table(name: "open_broadcasts", key: "username, send", condition: "ends_at <=", lifetime: .zero),
+    Table(name: "scheduled_use", key: "username", condition: "counted_at <", lifetime: broadcastLifetime),
+    Table(name: "quarantine", key: "id", condition: "ends_at <=", lifetime: .zero),
     Table(name: "import_batches", key: "file, first_byte", condition: "finished_at <", lifetime: broadcastLifetime),
   ]
 }

@@ -34,12 +34,25 @@ protocol RegistrationTable {
   func put(_ registration: Registration, in claim: RegistrationClaim) throws
   /// Removes the row and everything that belongs to it, and leaves a tombstone.
   func remove(_ stored: StoredRegistration, leaving tombstone: Tombstone) throws
+  /// The first `limit` registrations of the user, by ascending ids, without a lock.
+  func registrations(of user: String, limit: Int) throws -> [RegistrationID]
+
+  /// The quarantined registration that the key names, without a lock.
+  func quarantined(_ key: QuarantineKey, at now: UnixTime) throws -> Registration?
+  /// Stores a copy of the registration in the quarantine.
+  func quarantine(_ registration: Registration, at now: UnixTime, until end: UnixTime) throws
+  /// Deletes the quarantined registration and the tombstone of its id.
+  func endQuarantine(of id: RegistrationID) throws
+  /// Claims the id, handle and installation of the registration; nil when any of them is taken.
+  func claimVacant(_ registration: Registration, at now: UnixTime) throws -> RegistrationClaim?
 
   /// Reads the first `limit` candidates of a plan in the slice, by ascending ids, and selects the audience's devices.
   /// The plan's source is `.registrations` or `.tags` with at least one tag.
   func page(_ plan: AudiencePlan, _ query: AudienceQuery, _ range: AudienceRange) throws -> AudiencePage
   /// Estimates how many devices carry each of the tags.
   func weights(of tags: [String]) throws -> [Int]
+  /// Estimates how many registrations the hub has.
+  func size() throws -> Int
   /// Looks through the first `limit` registrations of the slice for those last seen before the moment, without a lock.
   func scan(seenBefore moment: UnixTime, of slice: RegistrationSlice, limit: Int) throws -> ExpiryScan
 }
@@ -81,6 +94,31 @@ struct RegistrationClaim {
   let holder: RegistrationID
 }
 
+extension RegistrationClaim {
+  /// Whether the rules of ownership allow the new registration in the place; `quarantined` was there before.
+  func mayBecome(_ new: Registration, insteadOf quarantined: Registration?) -> Bool {
+    if let stored { return stored.mayBeReplaced(by: new) }
+    return quarantined.map {
+      RegistrationRules.mayReplace($0, user: new.user, platform: new.platform, handle: new.handle)
+    } ?? true
+  }
+}
+
+extension QuarantinePage.Position {
+  /// The position before all registrations that were dropped at the moment or later.
+  static func before(_ moment: UnixTime) -> Self {
+    Self(droppedAt: moment + .milliseconds(-1), registration: RegistrationSlice.whole.last)
+  }
+}
+
+/// What names a quarantined registration.
+enum QuarantineKey {
+  case id(RegistrationID)
+  /// In normal form.
+  case handle(String)
+  case installation(String)
+}
+
 /// The result of one step of looking for registrations that have not been seen for long.
 struct ExpiryScan {
   let stale: [RegistrationID]
@@ -105,6 +143,12 @@ extension RegistrationTable {
     let forms = handle.map(RegistrationRules.forms(ofHandle:)) ?? []
     let holders = try holders(of: forms, at: now)
     guard let newest = holders.max(by: { $0.registeredAt < $1.registeredAt }) else {
+      // Completing the id takes the registration out of the quarantine.
+      for form in forms {
+        if let quarantined = try quarantined(.handle(form), at: now), try registration(quarantined.id) == nil {
+          return quarantined.id
+        }
+      }
       let id = RegistrationID.random()
       try insertPending(id, handle: forms.last, at: now)
       return id
@@ -117,24 +161,67 @@ extension RegistrationTable {
   }
 
   /// `DeviceRegistry.complete` within the transaction.
-  func complete(_ id: RegistrationID, _ draft: RegistrationDraft, at now: UnixTime) throws -> Registration {
+  func complete(
+    _ id: RegistrationID, _ draft: RegistrationDraft, within limits: RegistrationLimits, at now: UnixTime
+  ) throws -> Registration {
     let claim = try claim(id, handle: draft.handle, at: now)
-    guard let stored = claim.stored else { throw RegistrationRules.gone }
-    let registration = draft.registration(id, replacing: stored.registration, at: now)
-    guard stored.mayBeReplaced(by: registration) else { throw RegistrationRules.gone }
-    try put(registration, in: claim)
+    let quarantined = claim.stored == nil ? try quarantined(.id(id), at: now) : nil
+    guard claim.stored != nil || quarantined != nil else { throw RegistrationRules.gone }
+    let registration = draft.registration(id, replacing: claim.stored?.registration ?? quarantined, at: now)
+    guard claim.mayBecome(registration, insteadOf: quarantined) else { throw RegistrationRules.gone }
+    try put(registration, in: claim, insteadOf: quarantined, within: limits, at: now)
     return registration
   }
 
   /// `DeviceRegistry.install` within the transaction.
-  func install(_ installation: String, _ draft: RegistrationDraft, at now: UnixTime) throws -> Registration {
+  func install(
+    _ installation: String, _ draft: RegistrationDraft, within limits: RegistrationLimits, at now: UnixTime
+  ) throws -> Registration {
     let claim = try claim(installation: installation, handle: draft.handle, at: now)
-    let registration = draft.registration(claim.id, replacing: claim.stored?.registration, at: now)
-    guard claim.stored?.mayBeReplaced(by: registration) ?? true else {
+    let quarantined = claim.stored == nil ? try quarantined(.id(claim.id), at: now) : nil
+    let registration = draft.registration(claim.id, replacing: claim.stored?.registration ?? quarantined, at: now)
+    guard claim.mayBecome(registration, insteadOf: quarantined) else {
       throw RegistryError(.gone, "the installation belongs to another user")
     }
-    try put(registration, in: claim)
+    try put(registration, in: claim, insteadOf: quarantined, within: limits, at: now)
     return registration
+  }
+
+  /// The id for an installation that has none: that of its quarantined registration, or a new one.
+  func idOfNew(installation: String, at now: UnixTime) throws -> RegistrationID {
+    guard let quarantined = try quarantined(.installation(installation), at: now),
+      try registration(quarantined.id) == nil
+    else { return .random() }
+    return quarantined.id
+  }
+
+  private func put(
+    _ registration: Registration, in claim: RegistrationClaim, insteadOf quarantined: Registration?,
+    within limits: RegistrationLimits, at now: UnixTime
+  ) throws {
+    if quarantined != nil { try endQuarantine(of: registration.id) }
+    try put(registration, in: claim)
+    guard claim.stored?.registration?.user.hasSameBytes(as: registration.user) != true else { return }
+    try removeSurplus(of: registration.user, keeping: registration.id, within: limits, at: now)
+  }
+
+  /// Removes the user's devices beyond the limit, the longest unseen first. Concurrent registrations of one user do not
+  /// see each other; the next one removes what they left.
+  func removeSurplus(
+    of user: String, keeping kept: RegistrationID, within limits: RegistrationLimits, at now: UnixTime
+  ) throws {
+    let most = limits.maximumDevicesPerUser
+    guard most > 0 else { return }
+    // Bounded: a user who had many more before there was a limit loses them little by little.
+    let ids = try registrations(of: user, limit: most + RegistrationLimits.surplusBatch)
+    guard ids.count > most else { return }
+    let unseen = try registrations(ids).filter { $0.id != kept }.sorted { ($0.seenAt, $0.id) < ($1.seenAt, $1.id) }
+    for device in unseen.prefix(ids.count - most) {
+      guard let stored = try findToRemove(device.id, at: now),
+        stored.registration?.user.hasSameBytes(as: user) == true
+      else { continue }
+      try remove(stored, leaving: Tombstone(cause: .surplus, detail: kept.description, at: now))
+    }
   }
 
   /// `RegistrationDirectory.revise` within the transaction, for a revision made by `RegistrationRules.revision`.
@@ -150,20 +237,50 @@ extension RegistrationTable {
 
   /// `DeviceRegistry.remove` within the transaction.
   func remove(_ id: RegistrationID, of user: String, at now: UnixTime) throws {
-    guard let stored = try findToRemove(id, at: now), let owner = stored.registration?.user,
-      owner.hasSameBytes(as: user)
-    else { throw RegistryError(.notFound, "there is no such registration") }
+    let unknown = RegistryError(.notFound, "there is no such registration")
+    guard let stored = try findToRemove(id, at: now) else {
+      // It must not come back from the quarantine.
+      guard try quarantined(.id(id), at: now)?.user.hasSameBytes(as: user) == true else { throw unknown }
+      return try endQuarantine(of: id)
+    }
+    guard stored.registration?.user.hasSameBytes(as: user) == true else { throw unknown }
     try remove(stored, leaving: Tombstone(cause: .removed, detail: "", at: now))
   }
 
-  /// Removes a device that a push service reported dead. Returns nil when the report is out of date.
-  func drop(_ device: DeadDevice, at now: UnixTime) throws -> RegistrationID? {
+  /// Removes a device that a push service reported dead, and quarantines its registration. Returns nil when the report
+  /// is out of date.
+  func drop(_ device: DeadDevice, within limits: RegistrationLimits, at now: UnixTime) throws -> RegistrationID? {
     guard let stored = try findToRemove(device.registration, at: now), let registration = stored.registration,
       registration.handle.hasSameBytes(as: device.handle),
       device.since.map({ registration.registeredAt < $0 }) ?? true
     else { return nil }
+    if limits.quarantine > .zero { try quarantine(registration, at: now, until: now + limits.quarantine) }
     try remove(stored, leaving: Tombstone(cause: .dead, detail: device.reason, at: now))
     return stored.id
+  }
+
+  /// Brings a quarantined registration back as it was. Returns false when its id, handle or installation is taken.
+  func restore(_ registration: Registration, within limits: RegistrationLimits, at now: UnixTime) throws -> Bool {
+    guard let claim = try claimVacant(registration, at: now) else { return false }
+    try put(registration, in: claim, insteadOf: registration, within: limits, at: now)
+    return true
+  }
+
+  /// `QuarantineStore.restore` within the transaction, with the registrations of the page and when each was dropped.
+  func restore(
+    _ found: [(registration: Registration, droppedAt: UnixTime)], of page: QuarantinePage, isTrial: Bool,
+    within limits: RegistrationLimits, at now: UnixTime
+  ) throws -> RestoreStep {
+    var (restored, taken) = (0, 0)
+    for (registration, _) in found where page.platform == nil || page.platform == registration.platform {
+      let isFree =
+        isTrial
+        ? try self.registration(registration.id) == nil && self.registration(holding: registration.handle) == nil
+        : try restore(registration, within: limits, at: now)
+      if isFree { restored += 1 } else { taken += 1 }
+    }
+    let last = found.last.map { QuarantinePage.Position(droppedAt: $0.droppedAt, registration: $0.registration.id) }
+    return RestoreStep(restored: restored, taken: taken, last: found.count < page.limit ? nil : last)
   }
 
   /// Removes a registration that `scan` found. Returns nil when its app has been seen since.

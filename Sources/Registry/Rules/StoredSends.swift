@@ -42,3 +42,21 @@ extension UnixTime {
   /// Rounds a time in microseconds up to the next millisecond.
   init(microsecondsRoundedUp microseconds: Int64) { self.init(milliseconds: (microseconds + 999) / 1000) }
 }
+
+/// The sender of a send in its hub, compared by bytes.
+struct SenderKey: Hashable, Sendable {
+  let hub: HubName
+  let name: String
+
+  static func == (left: Self, right: Self) -> Bool { left.hub == right.hub && left.name.hasSameBytes(as: right.name) }
+
+  func hash(into hasher: inout Hasher) {
+    hasher.combine(hub)
+    for byte in name.utf8 { hasher.combine(byte) }
+  }
+}
+
+extension SendRequest {
+  /// Nil without a sender.
+  var senderKey: SenderKey? { sender.map { SenderKey(hub: hub, name: $0) } }
+}

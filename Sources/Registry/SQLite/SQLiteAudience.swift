@@ -180,6 +180,17 @@ extension SQLiteRegistrationTable {
 
   func weights(of tags: [String]) throws -> [Int] { try tags.map(weight(of:)) }
 
+  func size() throws -> Int {
+    let sql = "SELECT id FROM registrations WHERE hub = ? ORDER BY id LIMIT 1 OFFSET \(TagWeights.sample - 1)"
+    let statement = try db.cachedStatement(sql: sql)
+    let rows = try Row.fetchCursor(statement, arguments: [hub.rawValue])
+    if try rows.next() != nil {
+      return TagWeights.estimate(sampleUpTo: try statement.registrationID(at: 0))
+    }
+    let count = try db.cachedStatement(sql: "SELECT count(*) FROM registrations WHERE hub = ?")
+    return try Int.fetchOne(count, arguments: [hub.rawValue]) ?? 0
+  }
+
   private func weight(of tag: String) throws -> Int {
     guard tag.isStorable else { return 0 }
     let sql =

@@ -33,7 +33,7 @@ struct SQLiteRegistrationTable: RegistrationTable {
 
   func claim(installation: String, handle: String, at now: UnixTime) throws -> RegistrationClaim {
     let stored = try find(installation: installation)
-    let id = stored?.id ?? .random()
+    let id = try stored?.id ?? idOfNew(installation: installation, at: now)
     return RegistrationClaim(id: id, stored: stored, holder: try holder(of: handle, stored) ?? id)
   }
 
@@ -109,6 +109,60 @@ struct SQLiteRegistrationTable: RegistrationTable {
     try execute(
       "INSERT OR REPLACE INTO tombstones (hub, registration, cause, detail, at) VALUES (?, ?, ?, ?, ?)",
       [hub.rawValue, stored.id.data, tombstone.cause.rawValue, tombstone.detail, tombstone.at.milliseconds])
+  }
+
+  func registrations(of user: String, limit: Int) throws -> [RegistrationID] {
+    let sql = "SELECT registration FROM tags WHERE tag = ? AND hub = ? ORDER BY registration LIMIT ?"
+    let statement = try db.cachedStatement(sql: sql)
+    let rows = try Row.fetchCursor(statement, arguments: [Tag.username(user), hub.rawValue, limit])
+    var ids: [RegistrationID] = []
+    while try rows.next() != nil { ids.append(try statement.registrationID(at: 0)) }
+    return ids
+  }
+
+  func quarantined(_ key: QuarantineKey, at now: UnixTime) throws -> Registration? {
+    let (column, value): (String, any DatabaseValueConvertible) =
+      switch key {
+      case .id(let id): ("id", id.data)
+      case .handle(let handle): ("handle", handle)
+      case .installation(let installation): ("installation", installation)
+      }
+    let sql = """
+      SELECT \(Self.quarantineColumns) FROM quarantine
+      WHERE hub = ? AND \(column) = ? AND ends_at > ? ORDER BY dropped_at DESC LIMIT 1
+      """
+    return try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [hub.rawValue, value, now.milliseconds])
+      .flatMap { try StoredRegistration($0, hub: hub).registration }
+  }
+
+  /// The columns of a quarantined registration, as `StoredRegistration` reads them.
+  static let quarantineColumns =
+    "id, username, platform, handle, installation, tags, registered_at, NULL, created_at, seen_at"
+
+  func quarantine(_ registration: Registration, at now: UnixTime, until end: UnixTime) throws {
+    let sql = """
+      INSERT OR REPLACE INTO quarantine (hub, id, username, platform, handle, installation, tags, registered_at,
+        created_at, seen_at, dropped_at, ends_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      """
+    try execute(
+      sql,
+      [
+        hub.rawValue, registration.id.data, registration.user, registration.platform.storedBit, registration.handle,
+        registration.installation, registration.tags.joined(separator: "\n"), registration.registeredAt.milliseconds,
+        registration.createdAt.milliseconds, registration.seenAt.milliseconds, now.milliseconds, end.milliseconds,
+      ])
+  }
+
+  func endQuarantine(of id: RegistrationID) throws {
+    try execute("DELETE FROM quarantine WHERE hub = ? AND id = ?", [hub.rawValue, id.data])
+    try deleteTombstone(of: id)
+  }
+
+  func claimVacant(_ registration: Registration, at now: UnixTime) throws -> RegistrationClaim? {
+    guard try find(registration.id) == nil, try find(holderOf: registration.handle) == nil,
+      try registration.installation.map({ try find(installation: $0) == nil }) ?? true
+    else { return nil }
+    return RegistrationClaim(id: registration.id, stored: nil, holder: registration.id)
   }
 
   /// The tombstone of the registration.

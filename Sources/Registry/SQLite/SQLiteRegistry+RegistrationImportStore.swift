@@ -13,7 +13,7 @@ extension SQLiteRegistry: RegistrationImportStore {
       }
       let table = SQLiteRegistrationTable(db, batch.hub)
       var outcome = ImportOutcome(counts: batch.counts)
-      for line in batch.lines { try Self.take(line, table, at: now, &outcome) }
+      for line in batch.lines { try Self.take(line, table, within: limits, at: now, &outcome) }
       if let file = batch.file {
         let sql = """
           INSERT INTO import_batches (hub, file, first_byte, next_byte, finished_at, \(ImportCounts.columns))
@@ -41,7 +41,8 @@ extension SQLiteRegistry: RegistrationImportStore {
   }
 
   private static func take(
-    _ line: RegistrationLine, _ table: SQLiteRegistrationTable, at now: UnixTime, _ outcome: inout ImportOutcome
+    _ line: RegistrationLine, _ table: SQLiteRegistrationTable, within limits: RegistrationLimits, at now: UnixTime,
+    _ outcome: inout ImportOutcome
   ) throws {
     let holder = try table.find(holderOf: line.registration.handle)
     let installed = try line.registration.installation.flatMap { try table.find(installation: $0) }
@@ -58,6 +59,9 @@ extension SQLiteRegistry: RegistrationImportStore {
     if stored == nil { try table.deleteTombstone(of: id) }
     // Another holder of the handle was just removed.
     try table.put(registration, in: RegistrationClaim(id: id, stored: stored, holder: id))
+    if stored?.registration == nil {
+      try table.removeSurplus(of: registration.user, keeping: id, within: limits, at: now)
+    }
   }
 
   /// The finished batches of a file, or only the one that begins at the byte.

@@ -10,7 +10,7 @@ extension SQLiteRegistry: DeviceRegistry {
   package func complete(_ request: RegistrationRequest, at now: UnixTime) async throws -> Registration {
     let draft = try RegistrationDraft(request)
     return try await write(at: now) { db in
-      try SQLiteRegistrationTable(db, request.hub).complete(request.id, draft, at: now)
+      try SQLiteRegistrationTable(db, request.hub).complete(request.id, draft, within: limits, at: now)
     }
   }
 
@@ -23,7 +23,7 @@ extension SQLiteRegistry: DeviceRegistry {
     let drafts = try requests.map { try RegistrationDraft($0) }
     return try await write(at: now) { db in
       try zip(requests, drafts).map { request, draft in
-        try SQLiteRegistrationTable(db, request.hub).install(request.installation, draft, at: now)
+        try SQLiteRegistrationTable(db, request.hub).install(request.installation, draft, within: limits, at: now)
       }
     }
   }
@@ -53,7 +53,7 @@ extension SQLiteRegistry: DeviceRegistry {
   package func drop(_ devices: [DeadDevice], at now: UnixTime) async throws -> [RegistrationID] {
     guard !devices.isEmpty else { return [] }
     return try await write(at: now) { db in
-      try devices.compactMap { try SQLiteRegistrationTable(db, $0.hub).drop($0, at: now) }
+      try devices.compactMap { try SQLiteRegistrationTable(db, $0.hub).drop($0, within: limits, at: now) }
     }
   }
 }
@@ -126,6 +126,32 @@ extension SQLiteRegistry: TombstoneStore {
         let tombstone = Tombstone(cause: cause, detail: row[2], at: UnixTime(milliseconds: row[3]))
         return BuriedRegistration(registration: id, tombstone: tombstone)
       }
+    }
+  }
+}
+
+extension SQLiteRegistry: QuarantineStore {
+  package func restore(_ page: QuarantinePage, isTrial: Bool, at now: UnixTime) async throws -> RestoreStep {
+    let sql = """
+      SELECT \(SQLiteRegistrationTable.quarantineColumns), dropped_at FROM quarantine
+      WHERE hub = ? AND (dropped_at, id) > (?, ?) AND dropped_at < ? ORDER BY dropped_at, id LIMIT ?
+      """
+    let start = page.after ?? .before(page.dropped.lowerBound)
+    return try await write { db in
+      let table = SQLiteRegistrationTable(db, page.hub)
+      let rows = try Row.fetchAll(
+        db, sql: sql,
+        arguments: [
+          page.hub.rawValue, start.droppedAt.milliseconds, start.registration.data,
+          page.dropped.upperBound.milliseconds, page.limit,
+        ])
+      let found = try rows.map { row in
+        guard let registration = try StoredRegistration(row, hub: page.hub).registration else {
+          throw StoredRegistration.damaged
+        }
+        return (registration, UnixTime(milliseconds: row[10]))
+      }
+      return try table.restore(found, of: page, isTrial: isTrial, within: limits, at: now)
     }
   }
 }

@@ -3,20 +3,30 @@ import Foundation
 import GRDB
 
 extension SQLiteRegistry: ScheduledSendStore {
-  package func hold(_ sends: [ScheduledSend], at now: UnixTime) async throws {
-    try await write(at: now) { db in
+  package func hold(_ sends: [ScheduledSend], within limit: ScheduledSendLimit, at now: UnixTime) async throws
+    -> QuotaName?
+  {
+    let rows = sends.map { (held: $0, record: Data($0.send.encoded())) }
+    return try await write(at: now) { db in
+      for (sender, group) in Dictionary(grouping: rows, by: \.held.send.senderKey) {
+        guard let sender else { continue }
+        let bytes = group.reduce(0) { $0 + $1.record.count }
+        let exceeded = try Self.addScheduled(
+          group.count, bytes: bytes, of: sender.name, sender.hub, within: limit, at: now, db)
+        if let exceeded { return exceeded }
+      }
       let insert = try db.cachedStatement(
         sql: """
-          INSERT INTO scheduled_sends (hub, id, sender, audience, record, scheduled_at, state, ready_at)
-          VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+          INSERT INTO scheduled_sends (hub, id, sender, audience, record, scheduled_at, state, ready_at, bytes)
+          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
           """)
-      for held in sends {
+      for (held, record) in rows {
         try insert.execute(arguments: [
-          held.send.hub.rawValue, Data(held.send.id.bytes), held.send.sender, held.send.audience.text,
-          Data(held.send.encoded()),
-          held.scheduledAt.milliseconds, held.state.rawValue, held.due.milliseconds,
+          held.send.hub.rawValue, Data(held.send.id.bytes), held.send.sender, held.send.audience.text, record,
+          held.scheduledAt.milliseconds, held.state.rawValue, held.due.milliseconds, record.count,
         ])
       }
+      return nil
     }
   }
 

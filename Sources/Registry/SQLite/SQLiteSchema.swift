@@ -25,6 +25,11 @@ enum SQLiteSchema {
   ///   waiting ones, so lists are read from partial indexes of the waiting rows.
   /// - push_quotas: the end of the workers' reservations of a platform's quota, in microseconds.
   /// - import_batches: the imported byte ranges of each file of registrations, with their results.
+  /// - caller_quotas: the end of a user's reservations of each rate, in microseconds; `idle_at` is the same in
+  ///   milliseconds, after which the row is not needed.
+  /// - open_broadcasts: the large broadcasts of each user that may still be running.
+  /// - scheduled_use: at least what each user's scheduled sends take; too much until it is counted again.
+  /// - quarantine: registrations whose handles a push service called dead, until they are dropped for good.
   /// - one_holder: at most one registration per hub holds a handle; this unique index enforces it.
   private static let steps = [
     """
@@ -185,6 +190,59 @@ enum SQLiteSchema {
     CREATE INDEX scheduled_send_waiting_by_audience ON scheduled_sends (hub, audience, scheduled_at, id)
       WHERE state IN ('held', 'paused') AND lease IS NULL;
     DROP INDEX scheduled_send_newest;
+    """,
+    """
+    CREATE TABLE caller_quotas (
+      hub TEXT NOT NULL,
+      username TEXT NOT NULL,
+      quota TEXT NOT NULL,
+      reserved_until INTEGER NOT NULL,
+      idle_at INTEGER NOT NULL,
+      PRIMARY KEY (hub, username, quota)
+    ) WITHOUT ROWID;
+    CREATE INDEX caller_quota_idle ON caller_quotas (idle_at);
+    CREATE TABLE open_broadcasts (
+      hub TEXT NOT NULL,
+      username TEXT NOT NULL,
+      send BLOB NOT NULL CHECK (length(send) = 16),
+      ends_at INTEGER NOT NULL,
+      PRIMARY KEY (hub, username, send)
+    ) WITHOUT ROWID;
+    CREATE INDEX open_broadcast_end ON open_broadcasts (ends_at);
+    CREATE TABLE scheduled_use (
+      hub TEXT NOT NULL,
+      username TEXT NOT NULL,
+      sends INTEGER NOT NULL,
+      bytes INTEGER NOT NULL,
+      counted_at INTEGER NOT NULL,
+      PRIMARY KEY (hub, username)
+    ) WITHOUT ROWID;
+    CREATE INDEX scheduled_use_age ON scheduled_use (counted_at);
+    ALTER TABLE scheduled_sends ADD COLUMN bytes INTEGER;
+    UPDATE scheduled_sends SET bytes = length(record);
+    CREATE INDEX scheduled_send_use ON scheduled_sends (hub, sender, state, bytes)
+      WHERE state IN ('held', 'paused', 'cancelled');
+    """,
+    """
+    CREATE TABLE quarantine (
+      hub TEXT NOT NULL,
+      id BLOB NOT NULL CHECK (length(id) = 16),
+      username TEXT NOT NULL,
+      platform INTEGER NOT NULL,
+      handle TEXT NOT NULL,
+      installation TEXT,
+      tags TEXT NOT NULL,
+      registered_at INTEGER NOT NULL,
+      created_at INTEGER NOT NULL,
+      seen_at INTEGER,
+      dropped_at INTEGER NOT NULL,
+      ends_at INTEGER NOT NULL,
+      PRIMARY KEY (hub, id)
+    ) WITHOUT ROWID;
+    CREATE INDEX quarantined_handle ON quarantine (hub, handle);
+    CREATE INDEX quarantined_installation ON quarantine (hub, installation) WHERE installation IS NOT NULL;
+    CREATE INDEX quarantine_order ON quarantine (hub, dropped_at, id);
+    CREATE INDEX quarantine_end ON quarantine (ends_at);
     """,
   ]
 

@@ -1,0 +1,103 @@
+/// The name of a quota of a caller.
+/// The raw value is in answers, metrics and databases: never change one.
+package enum QuotaName: String, CaseIterable, Sendable {
+  /// Sends per second.
+  case sends
+  /// Devices addressed by broadcasts, per day.
+  case devices
+  /// Changes of registrations, per day.
+  case registrations
+  /// Stored bytes of secure payloads, scheduled sends and idempotency claims, per day.
+  case storedBytes
+  /// Large broadcasts that have not ended.
+  case openBroadcasts
+  /// Scheduled sends that wait.
+  case scheduledSends
+  /// The bytes of scheduled sends that wait or were cancelled.
+  case scheduledBytes
+
+  /// Whether it limits a rate; the others limit the number of objects that exist.
+  package var isRate: Bool {
+    switch self {
+    case .sends, .devices, .registrations, .storedBytes: true
+    case .openBroadcasts, .scheduledSends, .scheduledBytes: false
+    }
+  }
+}
+
+/// A limit on a rate (GCRA: one theoretical arrival time per caller), shared by all front ends.
+package struct RateLimit: Hashable, Sendable {
+  /// Permits per second in the long run; positive.
+  package let perSecond: Double
+  /// Permits at once after a pause; at least 1.
+  package let burst: Int
+  /// Whether one demand may exceed what is left, as long as something is left.
+  /// Its excess, at most one burst, must be free again before the next permit.
+  package let mayOverdraw: Bool
+
+  package init(perSecond: Double, burst: Int, mayOverdraw: Bool = false) {
+    self.perSecond = max(1e-6, perSecond)
+    self.burst = max(1, burst)
+    self.mayOverdraw = mayOverdraw
+  }
+
+  /// A day's permits, at once or spread over the day.
+  package init(perDay: Int, mayOverdraw: Bool = false) {
+    self.init(perSecond: Double(perDay) / 86_400, burst: perDay, mayOverdraw: mayOverdraw)
+  }
+
+  /// The time between two permits, in microseconds.
+  package var interval: Double { 1_000_000 / perSecond }
+
+  /// The time of a whole burst, in microseconds.
+  package var window: Double { Double(burst) * interval }
+
+  /// Grants a demand after earlier ones that end at `end`, in microseconds since 1970.
+  package func grant(_ demand: RateDemand, behind end: Int64, at now: UnixTime) -> (grant: RateGrant, end: Int64) {
+    let present = now.milliseconds * 1000
+    let farthest = mayOverdraw ? 2 * window : window
+    // At most that far ahead: a clock that was set back must not lock callers out.
+    let ahead = min(max(0, Double(end) - Double(present)), farthest)
+    let room = Int(((window - ahead) / interval + 1e-9).rounded(.down))
+    let least = mayOverdraw ? 1 : demand.least
+    let granted = room < least ? 0 : max(min(demand.most, room), mayOverdraw ? demand.least : 0)
+    let then = min(ahead + Double(granted) * interval, farthest)
+    // When the least, or after a grant one more permit, is free.
+    let wanted = Double(granted > 0 ? 1 : least) * interval
+    let wait = max(0, then + wanted - window)
+    return (
+      RateGrant(permits: granted, nextAt: now + .milliseconds(Int64((wait / 1000).rounded(.up)))),
+      granted > 0 ? present + Int64(then.rounded(.up)) : end
+    )
+  }
+
+  /// How many permits are in use at a moment.
+  package func used(until end: Int64, at now: UnixTime) -> Int {
+    Int((max(0, Double(end) - Double(now.milliseconds * 1000)) / interval).rounded(.up))
+  }
+}
+
+/// A demand for permits of a rate.
+package struct RateDemand: Hashable, Sendable {
+  /// Fewer are not granted.
+  package let least: Int
+  package let most: Int
+
+  package init(atLeast least: Int, atMost most: Int) {
+    self.least = max(1, least)
+    self.most = max(self.least, most)
+  }
+}
+
+/// The answer to a demand.
+package struct RateGrant: Hashable, Sendable {
+  /// 0 if the least was not free.
+  package let permits: Int
+  /// When the least will be free; after a grant, when one more will be.
+  package let nextAt: UnixTime
+
+  package init(permits: Int, nextAt: UnixTime) {
+    self.permits = permits
+    self.nextAt = nextAt
+  }
+}

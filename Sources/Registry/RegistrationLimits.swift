@@ -1,0 +1,69 @@
+package import FanfareCore
+
+/// The limits on registrations that a registry keeps.
+package struct RegistrationLimits: Hashable, Sendable {
+  /// The most devices of one user in one hub; 0: no limit. At a registration beyond it the device whose app was not
+  /// seen for the longest time is removed.
+  package var maximumDevicesPerUser = 0
+  /// How long a registration whose handle a push service called dead can come back; zero: it is removed at once.
+  package var quarantine: Duration = .zero
+
+  /// The most devices of a user that one registration removes.
+  static let surplusBatch = 100
+
+  /// No limits.
+  package init() {}
+}
+
+/// The registrations whose handles a push service called dead, for operators; not on the hot path.
+///
+/// A quarantined registration gets no pushes. Its app's next registration brings it back with the same id, and so does
+/// `restore`; after the quarantine only its tombstone is left. Methods may be called from any task and throw
+/// `RegistryError`.
+package protocol QuarantineStore: Sendable {
+  /// Brings back the registrations of a page of the selection.
+  ///
+  /// With `isTrial` nothing is changed, and those that are not taken are counted.
+  func restore(_ page: QuarantinePage, isTrial: Bool, at now: UnixTime) async throws -> RestoreStep
+}
+
+/// A page of quarantined registrations, by the time of their removal and then by id.
+package struct QuarantinePage: Hashable, Sendable {
+  package let hub: HubName
+  /// Nil: any.
+  package let platform: Platform?
+  /// When they were dropped.
+  package let dropped: Range<UnixTime>
+  /// The last registration of the page before; nil for the first page.
+  package var after: Position?
+  /// The most registrations that are examined; at least 1.
+  package let limit: Int
+
+  package struct Position: Hashable, Sendable {
+    package let droppedAt: UnixTime
+    package let registration: RegistrationID
+  }
+
+  package init(hub: HubName, platform: Platform?, dropped: Range<UnixTime>, after: Position? = nil, limit: Int = 100) {
+    self.hub = hub
+    self.platform = platform
+    self.dropped = dropped
+    self.after = after
+    self.limit = max(1, limit)
+  }
+}
+
+/// The result of a page.
+package struct RestoreStep: Hashable, Sendable {
+  package let restored: Int
+  /// Registrations whose id, handle or installation belongs to another one now.
+  package let taken: Int
+  /// The end of the page; nil when there is no further one.
+  package let last: QuarantinePage.Position?
+
+  package init(restored: Int, taken: Int, last: QuarantinePage.Position?) {
+    self.restored = restored
+    self.taken = taken
+    self.last = last
+  }
+}

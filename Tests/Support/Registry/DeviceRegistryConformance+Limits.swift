@@ -1,0 +1,134 @@
+import FanfareCore
+package import Registry
+import Testing
+
+extension DeviceRegistryConformance {
+  /// The limits of the stores that `limited` checks: three devices of a user, and an hour of quarantine.
+  package static let limits: RegistrationLimits = {
+    var limits = RegistrationLimits()
+    limits.maximumDevicesPerUser = 3
+    limits.quarantine = .seconds(3600)
+    return limits
+  }()
+
+  /// Cases for a store with `limits`.
+  package static let limited: [Self] = surplus + quarantine
+
+  private static let surplus: [Self] = [
+    Self("a user's device beyond the limit replaces the longest unseen one") { store in
+      var devices: [Registration] = []
+      for number in 0..<3 {
+        devices.append(try await store.register("ann", "a\(number)", at: .start + .seconds(number)))
+      }
+      _ = try await store.complete(devices[0].id, "ann", "a0", at: .start + .seconds(10))
+      let fourth = try await store.register("ann", "a3", at: .start + .seconds(11))
+      #expect(try await store.reached(by: .user("ann")) == [devices[0].id, devices[2].id, fourth.id])
+      let buried = try await store.tombstones(
+        hub: store.hub, since: .start, cause: .surplus, after: nil, limit: 9)
+      #expect(buried.map(\.registration) == [devices[1].id])
+      #expect(buried.first?.tombstone.detail == fourth.id.description)
+      await expect(.gone) { try await store.complete(devices[1].id, "ann", "a1") }
+      // A device that is renewed, or taken over from another user, counts like a new one only for its new user.
+      _ = try await store.complete(fourth.id, "ann", "a3", at: .start + .seconds(12))
+      _ = try await store.install("i", "ben", "b", at: .start + .seconds(13))
+      let taken = try await store.install("i", "ann", "b", at: .start + .seconds(14))
+      #expect(try await store.reached(by: .user("ann")) == [devices[0].id, fourth.id, taken.id])
+    },
+    Self("concurrent registrations leave no more devices than the next one allows") { store in
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for number in 0..<12 {
+          group.addTask { _ = try await store.install("i\(number)", "ann", "h\(number)") }
+        }
+        try await group.waitForAll()
+      }
+      _ = try await store.install("last", "ann", "last", at: .start + .seconds(1))
+      #expect(try await store.reached(by: .user("ann")).count == 3)
+    },
+    Self("an import keeps to the limit") { store in
+      let lines = try (0..<7).map { number in
+        let text = #"{"user":"ann","platform":"fcm","handle":"h\#(number)"}"#
+        return try RegistrationLine(Array(text.utf8)[...], number: number + 1, hub: store.hub, at: .start)
+      }
+      let batch = ImportBatch(hub: store.hub, file: nil, bytes: 0..<1, lines: lines, counts: ImportCounts())
+      _ = try await store.take(batch, at: .start)
+      #expect(try await store.reached(by: .user("ann")).count == 3)
+    },
+  ]
+
+  private static let quarantine: [Self] = [
+    Self("a dropped device gets no pushes, and its app's next registration brings it back") { store in
+      let device = try await store.register("ann", "h", tags: ["news"])
+      try await store.drop(device, at: .start + .seconds(1))
+      for audience in [
+        Audience.user("ann"), .tag("news"), .everyone, .registration(device.id), .device(.fcm, handle: "h"),
+      ] {
+        #expect(try await store.reached(by: audience).isEmpty)
+      }
+      #expect(try await store.registration(device.id, hub: store.hub) == nil)
+      let later = UnixTime.start + .seconds(2)
+      // The id is issued again for the handle; the tutorial app completes the id that it has stored.
+      #expect(try await store.issue(hub: store.hub, handle: "h", at: later) == device.id)
+      await expect(.gone) { try await store.complete(device.id, "eve", "other", at: later) }
+      let back = try await store.complete(device.id, "ann", "h2", at: later)
+      #expect(back.createdAt == device.createdAt)
+      #expect(try await store.reached(by: .user("ann")) == [device.id])
+      let tombstones = try await store.tombstones(hub: store.hub, since: .start, cause: nil, after: nil, limit: 9)
+      #expect(tombstones.isEmpty)
+      // The same handle shows that the phone has changed hands.
+      try await store.drop(back, at: later)
+      #expect(try await store.complete(device.id, "ben", "h2", at: later).user == "ben")
+    },
+    Self("an installation comes back with its id") { store in
+      let device = try await store.install("i", "ann", "h")
+      try await store.drop(device, at: .start)
+      #expect(try await store.install("i", "ann", "h", at: .start + .seconds(1)).id == device.id)
+      try await store.drop(device, at: .start + .seconds(2))
+      await expect(.gone) { try await store.install("i", "eve", "x", at: .start + .seconds(3)) }
+    },
+    Self("after the quarantine the id is gone, and a user's removal is final") { store in
+      let devices = [try await store.register("ann", "h0"), try await store.register("ann", "h1")]
+      for device in devices { try await store.drop(device, at: .start) }
+      try await store.remove(devices[1].id, hub: store.hub, user: "ann", at: .start)
+      await expect(.notFound) { try await store.remove(devices[0].id, hub: store.hub, user: "eve", at: .start) }
+      await expect(.gone) { try await store.complete(devices[1].id, "ann", "h1") }
+      let end = UnixTime.start + .seconds(3600)
+      await expect(.gone) { try await store.complete(devices[0].id, "ann", "h0", at: end) }
+      #expect(try await store.issue(hub: store.hub, handle: "h0", at: end) != devices[0].id)
+    },
+    Self("a selection is restored, except what others have taken") { store in
+      var devices: [Registration] = []
+      for number in 0..<6 {
+        let device = try await store.register(
+          "u\(number)", number == 5 ? "ab" : "h\(number)", platform: number == 5 ? .apns : .fcm, tags: ["t"])
+        try await store.drop(device, at: .start + .seconds(number))
+        devices.append(device)
+      }
+      _ = try await store.register("eve", "h2", at: .start + .seconds(9))
+      var page = QuarantinePage(
+        hub: store.hub, platform: .fcm, dropped: .start + .seconds(1)..<(.start + .seconds(9)), limit: 2)
+      let now = UnixTime.start + .seconds(10)
+      let trial = try await store.restore(page, isTrial: true, at: now)
+      #expect((trial.restored, trial.taken) == (1, 1))
+      #expect(try await store.reached(by: .tag("t")).isEmpty)
+      var (restored, taken) = (0, 0)
+      repeat {
+        let step = try await store.restore(page, isTrial: false, at: now)
+        restored += step.restored
+        taken += step.taken
+        page.after = step.last
+      } while page.after != nil
+      #expect((restored, taken) == (3, 1))
+      #expect(try await store.reached(by: .tag("t")) == [devices[1].id, devices[3].id, devices[4].id])
+      #expect(try await store.registration(devices[1].id, hub: store.hub) == devices[1])
+    },
+  ]
+}
+
+extension DeviceRegistry {
+  /// Drops a device whose handle a push service called dead.
+  fileprivate func drop(_ device: Registration, at now: UnixTime) async throws {
+    let verdict = DeadDevice(
+      hub: device.hub, registration: device.id, handle: device.handle, since: nil, reason: "Unregistered")
+    #expect(try await drop([verdict], at: now) == [device.id])
+  }
+}
