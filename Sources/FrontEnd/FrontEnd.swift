@@ -57,7 +57,7 @@ package final class FrontEnd: Service {
   private let logger: Logger
   private let listening = ListeningPort()
 
-  /// Creates a front end for the hubs. With `operations` it also serves the routes for operators.
+  /// Creates a front end for the hubs. With `operations` it also serves `/healthz`.
   ///
   /// Throws `.configuration` if a setting is out of range, or if there is no hub or a hub is repeated.
   package init(
@@ -129,7 +129,7 @@ package final class FrontEnd: Service {
   ) {
     let clock = dependencies.clock
     router.add(middleware: AnswerMiddleware(routes: router.routes, clock: clock))
-    operations?.add(to: router)
+    operations?.addLiveness(to: router)
     DescriptionRoute().add(to: router)
     let access = AccessControl(hubs: hubs.map(HubEntry.init))
     let intake = SendIntake(

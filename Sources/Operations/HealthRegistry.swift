@@ -3,26 +3,47 @@ package import NIOCore
 import Synchronization
 
 /// The health checks of a process.
-/// Each runs with a time limit, and at most once at a time however many callers ask.
+/// Each runs with a time limit, and at most once a second however many callers ask.
 package final class HealthRegistry: Sendable {
+  /// The time for which a report is given again instead of a new one.
+  private static let lifetime = Duration.seconds(1)
+
+  private enum Kind { case liveness, readiness }
+
   private let livenessChecks: [BoundedCheck]
   private let readinessChecks: [BoundedCheck]
+  private let now: @Sendable () -> ContinuousClock.Instant
+  /// The latest report of each kind, and when its checks began.
+  private let latest = Mutex<[Kind: (report: HealthReport, at: ContinuousClock.Instant)]>([:])
 
   /// - Parameters:
   ///   - liveness: Checks whose failure only a restart can repair. Nothing outside the process belongs here: an outage
   ///     elsewhere would restart it.
   ///   - readiness: Checks of everything that the process needs for its job.
   ///   - limit: After this time a check counts as failed.
-  package init(liveness: [any ReadinessCheck] = [], readiness: [any ReadinessCheck], limit: Duration = .seconds(3)) {
+  ///   - now: The clock of the reports' age.
+  package init(
+    liveness: [any ReadinessCheck] = [], readiness: [any ReadinessCheck], limit: Duration = .seconds(3),
+    now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+  ) {
+    self.now = now
     livenessChecks = liveness.map { BoundedCheck($0, limit: limit) }
     readinessChecks = readiness.map { BoundedCheck($0, limit: limit) }
   }
 
-  /// Reports whether the process works, or needs a restart.
-  package func liveness() async -> HealthReport { await Self.report(livenessChecks) }
+  /// Reports whether the process works, or needs a restart. The report is at most a second old.
+  package func liveness() async -> HealthReport { await report(.liveness, livenessChecks) }
 
-  /// Reports whether the process can do its job now.
-  package func readiness() async -> HealthReport { await Self.report(readinessChecks) }
+  /// Reports whether the process can do its job now. The report is at most a second old.
+  package func readiness() async -> HealthReport { await report(.readiness, readinessChecks) }
+
+  private func report(_ kind: Kind, _ checks: [BoundedCheck]) async -> HealthReport {
+    let start = now()
+    if let known = latest.withLock({ $0[kind] }), start - known.at < Self.lifetime { return known.report }
+    let report = await Self.report(checks)
+    latest.withLock { $0[kind] = (report, start) }
+    return report
+  }
 
   private static func report(_ checks: [BoundedCheck]) async -> HealthReport {
     let problems = await withTaskGroup(of: (Int, String?).self) { group in

@@ -6,7 +6,9 @@ import NIOCore
 import ServiceLifecycle
 import Synchronization
 
-/// Serves health, readiness and metrics over HTTP, for roles that have no other HTTP server.
+/// Serves health, readiness and metrics of a role over HTTP, on a listener of its own.
+///
+/// So neither load nor an attack on the callers' listener keeps probes and scrapers out.
 package final class OperationsServer: Service {
   /// Enough for a few scrapers and probes.
   /// Further connections wait and cannot use up the file descriptors.
@@ -75,11 +77,17 @@ package struct OperationsRoutes: Sendable {
   package func add(to router: some RouterMethods) {
     let health = health
     let metrics = metrics
-    router.get("healthz") { _, _ in try Self.answer(await health.liveness(), good: "alive", bad: "stuck") }
+    addLiveness(to: router)
     router.get("readyz") { _, _ in try Self.answer(await health.readiness(), good: "ready", bad: "waiting") }
     router.get("metrics") { _, _ in
       Self.response(.ok, type: "text/plain; version=0.0.4; charset=utf-8", metrics.exposition())
     }
+  }
+
+  /// Adds only `GET /healthz`, for a listener that strangers can reach.
+  package func addLiveness(to router: some RouterMethods) {
+    let health = health
+    router.get("healthz") { _, _ in try Self.answer(await health.liveness(), good: "alive", bad: "stuck") }
   }
 
   private static func answer(_ report: HealthReport, good: String, bad: String) throws -> Response {

@@ -42,11 +42,15 @@ package final class PostgreSQLRegistry: Sendable {
     try await read { connection in try PostgreSQLRegistrationTable(connection, hub).tombstone(of: id) }
   }
 
-  /// Throws when the store cannot be read and written: reads a row and commits a change.
+  /// Throws when the store cannot be read, or does not take changes: a standby, or a database that is read-only.
+  ///
+  /// Writes nothing. A full disk shows only in a write: the server then ends or refuses the front end's own changes.
   package func check() async throws {
-    try await write { connection in
+    try await read { connection in
       try connection.query(Self.readProbe)
-      try connection.query(Self.writeProbe)
+      guard try connection.query(Self.modeProbe).text(0, 0) == "off" else {
+        throw RegistryError(.unavailable, "the registry is unavailable: the database is read-only")
+      }
     }
   }
 
@@ -78,7 +82,7 @@ package final class PostgreSQLRegistry: Sendable {
   }
 
   private static let readProbe = PreparedStatement("SELECT hub FROM registrations LIMIT 1")
-  private static let writeProbe = PreparedStatement("UPDATE probe SET count = count + 1 WHERE id = 1")
+  private static let modeProbe = PreparedStatement("SELECT current_setting('transaction_read_only')")
 
   private func purgeIfDue(at now: UnixTime) async {
     guard purges.begin(at: now) else { return }

@@ -43,10 +43,16 @@ package final class SQLiteRegistry: Sendable {
     try await read { db in try SQLiteRegistrationTable(db, hub).tombstone(of: id) }
   }
 
-  /// Throws when the store cannot be read and written: reads a row and commits a change.
+  /// Throws when the store cannot be read and written. Writes nothing.
+  ///
+  /// It reads a row, makes a change that it takes back, which fails for a file that is read-only or locked, and compares
+  /// the free space of the disk: a change that is taken back never reaches the disk.
   package func check() async throws {
     try await read { db in _ = try Row.fetchOne(db, sql: "SELECT 1 FROM registrations LIMIT 1") }
-    try await write { db in try db.execute(sql: "UPDATE probe SET count = count + 1") }
+    try await write(commits: false) { db in try db.execute(sql: "UPDATE probe SET count = count + 1") }
+    guard let free = FreeSpace.bytes(at: configuration.path), free < FreeSpace.minimum else { return }
+    throw RegistryError(
+      .unavailable, "the disk of the registry is full: \(free) bytes are free, \(FreeSpace.minimum) are needed")
   }
 
   /// Closes the file; every later call throws. Releasing the last reference also closes it.
@@ -60,10 +66,10 @@ package final class SQLiteRegistry: Sendable {
   }
 
   /// Runs a block on the writer connection, outside the cooperative pool, as one transaction: durable when this returns
-  /// and rolled back when it throws. With `now` given it purges some expired rows once a minute.
-  func write<Value: Sendable>(at now: UnixTime? = nil, _ body: @Sendable (Database) throws -> Value) async throws
-    -> Value
-  {
+  /// and rolled back when it throws or not `commits`. With `now` given it purges some expired rows once a minute.
+  func write<Value: Sendable>(
+    at now: UnixTime? = nil, commits: Bool = true, _ body: @Sendable (Database) throws -> Value
+  ) async throws -> Value {
     let deadline = ContinuousClock.now + configuration.busyTimeout
     do {
       return try await pool.writeWithoutTransaction { db in
@@ -73,7 +79,7 @@ package final class SQLiteRegistry: Sendable {
         try db.inTransaction(.immediate) {
           value = try body(db)
           if let now { try self.purgeIfDue(db, at: now) }
-          return .commit
+          return commits ? .commit : .rollback
         }
         guard let value else { throw RegistryError(.unavailable, "the registry lost the result of a change") }
         return value

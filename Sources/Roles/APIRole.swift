@@ -35,10 +35,11 @@ package enum APIRole {
       Announcement(name: "api", file: settings.api.announceFile, logger: runtime.logger) {
         Announcement.address(host: settings.api.frontEnd.host, port: try await frontEnd.boundPort())
       })
+    services += runtime.operations(checks: role.checks)
     return RoleServices(services: services, checks: role.checks)
   }
 
-  /// The front end over an open registry and ledger.
+  /// Creates the front end without an operations server, over an open registry and ledger.
   package static func services(
     _ runtime: Runtime, client: KafkaClientConfiguration, registry: any RegistrySettings.Store,
     history: any SendHistory,
@@ -70,7 +71,7 @@ package enum APIRole {
       dependencies: FrontEnd.Dependencies(
         registry: registry, secureStore: registry, claims: registry, broadcasts: registry, schedule: registry,
         history: history, sink: producer, hasRoom: hasRoom, clock: runtime.clock),
-      operations: runtime.routes(checks: checks), logger: runtime.logger)
+      operations: runtime.routes(checks: []), logger: runtime.logger)
     services.append(
       Scheduler(
         store: registry, sink: producer, topics: settings.kafka.topics, hasRoom: hasRoom, clock: runtime.clock,

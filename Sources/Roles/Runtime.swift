@@ -47,17 +47,24 @@ package struct Runtime: Sendable {
     ).run()
   }
 
-  /// Creates an operations server and its announcement, for a role that has no HTTP server of its own.
+  /// Creates an operations server and its announcement.
   ///
   /// The liveness checks are that of the event loops and those in `liveness`.
   package func operations(checks: [any ReadinessCheck], liveness: [any ReadinessCheck] = []) -> [any Service] {
-    let server = OperationsServer(
-      host: settings.operations.host, port: settings.operations.port,
-      routes: routes(checks: checks, liveness: liveness),
-      logger: logger)
-    return [
+    operations(operationsServer(routes(checks: checks, liveness: liveness)))
+  }
+
+  /// Creates a server of operations routes at the configured address.
+  package func operationsServer(_ routes: OperationsRoutes) -> OperationsServer {
+    OperationsServer(host: settings.operations.host, port: settings.operations.port, routes: routes, logger: logger)
+  }
+
+  /// The services of an operations server: itself and its announcement.
+  package func operations(_ server: OperationsServer) -> [any Service] {
+    [
       Listener(section: "operations", service: server),
-      Announcement(name: "operations", file: nil, logger: logger) { [host = settings.operations.host] in
+      Announcement(name: "operations", file: settings.operations.announceFile, logger: logger) {
+        [host = settings.operations.host] in
         Announcement.address(host: host, port: try await server.boundPort())
       },
     ]
@@ -66,7 +73,7 @@ package struct Runtime: Sendable {
   /// The operations routes.
   ///
   /// Liveness means that the event loops respond; readiness means that the checks pass.
-  func routes(checks: [any ReadinessCheck], liveness: [any ReadinessCheck] = []) -> OperationsRoutes {
+  package func routes(checks: [any ReadinessCheck], liveness: [any ReadinessCheck] = []) -> OperationsRoutes {
     OperationsRoutes(
       metrics: metrics,
       health: HealthRegistry(liveness: [EventLoopsCheck(group: eventLoopGroup)] + liveness, readiness: checks))

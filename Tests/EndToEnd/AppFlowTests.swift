@@ -13,7 +13,7 @@ import Testing
   @Test(.timeLimit(.minutes(3))) func messagesArriveWholeOnTheDevicesOfTheirUser() async throws {
     try await Deployment.with { deployment in
       let worker = try deployment.startWorker()
-      let api = try await deployment.startFrontEnd()
+      let (api, apiOperations) = try await deployment.startObservedFrontEnd()
       let operations = try await deployment.ready(worker)
 
       // Flow A: get an id, then register with it.
@@ -80,7 +80,7 @@ import Testing
       try await secretsStay(deployment, api)
       try await kcatTakesPart(deployment, api)
       try await metricsAreSound(
-        deployment, api,
+        deployment, apiOperations,
         ["fanfare_sends_accepted_total", "fanfare_accept_seconds_bucket", "fanfare_http_request_seconds_bucket"])
       try await metricsAreSound(
         deployment, operations,

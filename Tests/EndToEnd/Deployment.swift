@@ -109,11 +109,14 @@ final class Deployment: Sendable {
   }
 
   /// Starts another front end and returns a caller for it once it is ready.
-  func startFrontEnd() async throws -> Caller {
+  func startFrontEnd() async throws -> Caller { try await startObservedFrontEnd().caller }
+
+  /// Starts another front end and returns callers for it and for its operations address once it is ready.
+  func startObservedFrontEnd() async throws -> (caller: Caller, operations: Caller) {
     let process = try processes.start("api", environment, directory)
-    let caller = Caller(base: "http://" + (try await process.address()))
-    try await eventually("the front end to be ready") { try await caller.get("/readyz").status == 200 }
-    return caller
+    let addresses = try await process.addresses(of: "api", "operations").map { Caller(base: "http://" + $0) }
+    try await eventually("the front end to be ready") { try await addresses[1].get("/readyz").status == 200 }
+    return (addresses[0], addresses[1])
   }
 
   /// Starts another worker. It needs some seconds to join; see `ready`.

@@ -28,12 +28,13 @@ import Testing
     try await withDirectory("documentation") { directory in
       let demo = try ChildProcess(["demo", "--sends", "1"], name: "demo", environment: [:], directory: directory)
       defer { demo.destroy() }
-      var base: String?
-      while base == nil {
-        base = try await demo.line().firstMatch(of: /http:\/\/127\.0\.0\.1:\d+/).map { String($0.output) }
+      // The addresses of the API and of the operations listener.
+      var bases: [String] = []
+      while bases.isEmpty {
+        bases = try await demo.line().matches(of: /http:\/\/127\.0\.0\.1:\d+/).map { String($0.output) }
       }
-      let caller = Caller(base: try #require(base))
-      try await eventually("the demo to be ready") { try await caller.get("/readyz").status == 200 }
+      let (caller, operations) = (Caller(base: bases[0]), Caller(base: try #require(bases.last)))
+      try await eventually("the demo to be ready") { try await operations.get("/readyz").status == 200 }
       #expect(try Self.requests(in: "README.md").count == 1)
       for page in ["README.md"] + ["HTTPAPI", "Broadcasts"].map({ "Sources/fanfare/Documentation.docc/\($0).md" }) {
         // `ID` is a placeholder for an id from an earlier response.

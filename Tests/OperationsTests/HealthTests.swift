@@ -34,7 +34,7 @@ import Testing
           return nil
         },
         NamedCheck("fine") { nil },
-      ], limit: .milliseconds(1))
+      ], limit: .milliseconds(1), now: Self.hastyClock())
     for _ in 0..<5 {
       let report = await health.readiness()
       #expect(report.checks[0].problem == "did not answer within 0.001 seconds")
@@ -43,6 +43,38 @@ import Testing
     // Five callers, one call: the later callers wait for the first call.
     #expect(asked.withLock { $0 } == 1)
     gate.open()
+  }
+
+  /// Otherwise every probe and every stranger would cost a query of each database.
+  @Test func reportIsGivenAgainForASecond() async {
+    let asked = Mutex(0)
+    let elapsed = Mutex(Duration.zero)
+    let start = ContinuousClock.now
+    let health = HealthRegistry(
+      readiness: [
+        NamedCheck("counting") {
+          asked.withLock {
+            $0 += 1; return "\($0)"
+          }
+        }
+      ], now: { start + elapsed.withLock { $0 } })
+    for (time, answer) in [(0, "1"), (999, "1"), (1000, "2"), (1001, "2"), (5000, "3")] {
+      elapsed.withLock { $0 = .milliseconds(time) }
+      #expect(await health.readiness().checks[0].problem == answer)
+    }
+  }
+
+  /// A clock that advances by two seconds with each reading, so that no report is given again.
+  private static func hastyClock() -> @Sendable () -> ContinuousClock.Instant {
+    let start = ContinuousClock.now
+    let readings = Mutex(0)
+    return {
+      start
+        + .seconds(
+          readings.withLock {
+            $0 += 2; return $0
+          })
+    }
   }
 
   @Test func finishedCheckRunsAgainForTheNextCaller() async {
@@ -61,7 +93,7 @@ import Testing
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
     #expect(await EventLoopsCheck(group: group).problem() == nil)
     let health = HealthRegistry(
-      liveness: [EventLoopsCheck(group: group)], readiness: [], limit: .milliseconds(20))
+      liveness: [EventLoopsCheck(group: group)], readiness: [], limit: .milliseconds(20), now: Self.hastyClock())
     let release = DispatchSemaphore(value: 0)
     group.next().execute { release.wait() }
     let report = await health.liveness()

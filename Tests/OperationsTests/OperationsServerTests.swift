@@ -15,7 +15,11 @@ import Testing
     let metrics = PrometheusMetrics()
     Counter(label: "fanfare_sends_accepted_total", factory: metrics).increment(by: 3)
     let problem = Mutex<String?>("no assignment yet")
-    let health = HealthRegistry(readiness: [NamedCheck("kafka") { problem.withLock { $0 } }])
+    let seconds = Mutex(0)
+    let start = ContinuousClock.now
+    let health = HealthRegistry(
+      readiness: [NamedCheck("kafka") { problem.withLock { $0 } }],
+      now: { start + .seconds(seconds.withLock { $0 }) })
     let server = OperationsServer(
       host: "127.0.0.1", port: 0, routes: OperationsRoutes(metrics: metrics, health: health), logger: logger)
     try await withThrowingTaskGroup { group in
@@ -30,6 +34,7 @@ import Testing
         #expect(waiting.status == .serviceUnavailable)
         #expect(waiting.text == #"{"checks":[{"complaint":"no assignment yet","name":"kafka"}],"status":"waiting"}"#)
         problem.withLock { $0 = nil }
+        seconds.withLock { $0 += 1 }
         let ready = try await client.get("/readyz")
         #expect(ready.status == .ok)
         #expect(ready.head.headerFields[.contentType] == "application/json")

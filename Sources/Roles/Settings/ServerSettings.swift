@@ -25,17 +25,21 @@ package struct APISettings: Sendable {
   }
 }
 
-/// The address at which a worker or a ledger answers `/healthz`, `/readyz` and `/metrics`.
+/// The address at which every role answers `/healthz`, `/readyz` and `/metrics`.
 ///
-/// The front end answers them on its own port.
+/// It asks for no credentials, so it belongs on loopback or in a network of operators.
 ///
 /// - `operations.host` (text, default `127.0.0.1`)
 /// - `operations.port` (0…65535, default 0): 0 lets the kernel choose; the role logs its address.
+/// - `operations.announceFile` (text): the file in which the role writes this address once it listens. Roles that share
+///   a configuration file need one each, for example from the environment.
 struct OperationsSettings: Sendable {
   let host: String
   let port: Int
+  let announceFile: String?
 
   init(from reader: SettingsReader) throws(SettingsError) {
+    announceFile = try reader.optionalString("operations.announceFile")
     host = try reader.string("operations.host", default: "127.0.0.1")
     port = try reader.int("operations.port", default: 0, in: 0...65535)
   }

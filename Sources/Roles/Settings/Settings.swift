@@ -17,7 +17,7 @@ package struct Settings: Sendable {
   package let ledger: LedgerSettings
   package let api: APISettings
   let worker: WorkerSettings
-  /// The operations server of roles other than the front end.
+  /// The operations server of each role.
   let operations: OperationsSettings
   /// The hubs, in the order of the file.
   package let hubs: [HubSettings]

@@ -100,14 +100,18 @@ struct Demo {
       }, backlog: backlog)
     let visit: TourService
     var services = ledger.services + api.services
+    var checks = ledger.checks + api.checks
     switch show {
     case .stream(let sends):
       let worker = try WorkerRole.services(
         runtime, client: client("worker"), registry: registry, senders: [.default: senders])
       services += worker.services
+      checks = worker.checks + checks
+      let operations = runtime.operationsServer(runtime.routes(checks: checks))
+      services += runtime.operations(operations)
       let tour = Tour(
-        sends: sends, isOnce: isOnce, frontEnd: frontEnd, simulator: simulator, ledger: store, endpoints: endpoints,
-        checks: worker.checks + ledger.checks + api.checks)
+        sends: sends, isOnce: isOnce, frontEnd: frontEnd, operations: operations, simulator: simulator, ledger: store,
+        endpoints: endpoints, checks: checks)
       visit = TourService { try await tour.run() }
     case .broadcast(let devices):
       let worker = DemoWorker(
@@ -118,7 +122,8 @@ struct Demo {
         ]) { $1 })
       let tour = BroadcastTour(
         devices: devices, isOnce: isOnce, frontEnd: frontEnd, registry: registry, simulator: simulator, worker: worker,
-        checks: ledger.checks + api.checks)
+        checks: checks)
+      services += runtime.operations(checks: checks)
       visit = TourService { try await tour.run() }
     }
     try await ServiceGroup(

@@ -12,6 +12,7 @@ struct Tour: Sendable {
   let sends: Int
   let isOnce: Bool
   let frontEnd: FrontEnd
+  let operations: OperationsServer
   let simulator: PushSimulator
   let ledger: any LedgerStorage
   let endpoints: SimulatorEndpoints
@@ -25,7 +26,8 @@ struct Tour: Sendable {
     let api = APIClient(base: "http://127.0.0.1:\(try await frontEnd.boundPort())")
     try await Readiness(checks: checks).wait()
     let visitors = DemoPopulation(users: 500)
-    Console.print("The HTTP API listens on \(api.base)\n")
+    let operations = "http://127.0.0.1:\(try await operations.boundPort())"
+    Console.print("The HTTP API listens on \(api.base), health and metrics on \(operations)\n")
     try await register(visitors.guests, with: api, isShown: true)
     try await showArrivals(visitors, with: api)
     try await register(visitors.crowd, with: api, isShown: false)
@@ -36,7 +38,7 @@ struct Tour: Sendable {
       return report.isComplete(of: sends)
     }
     Console.print(report.json)
-    showCommands(api)
+    showCommands(api, operations)
     try await follow(visitors)
     return report.isComplete(of: sends)
   }
@@ -122,7 +124,7 @@ struct Tour: Sendable {
     for await notification in simulator.store.events() { Self.show(notification, visitors.guests) }
   }
 
-  private func showCommands(_ api: APIClient) {
+  private func showCommands(_ api: APIClient, _ operations: String) {
     Console.print(
       """
 
@@ -131,8 +133,8 @@ struct Tour: Sendable {
         curl -u bob:bob -H 'Content-Type: application/json' -d '"Hello"' '\(api.base)/api/notifications?pns=apns&to_tag=alice'
         curl -u bob:bob -H 'Content-Type: application/json' -d '{"to":{"user":"carol"},"message":{"title":"Hi","body":"Lunch?"}}' \(api.base)/api/sends
         curl -u bob:bob \(api.base)/api/sends/ID
-        curl \(api.base)/readyz
-        curl \(api.base)/metrics
+        curl \(operations)/readyz
+        curl \(operations)/metrics
         curl '\(endpoints.adminURL)/counts'
         curl '\(endpoints.adminURL)/devices?limit=3'
 

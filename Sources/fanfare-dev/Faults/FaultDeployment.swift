@@ -35,6 +35,8 @@ actor FaultDeployment {
   private var processes: [String: ChildProcess] = [:]
   /// Clients of the front ends, by name.
   private var callers: [String: APIClient] = [:]
+  /// The operations listeners of the front ends.
+  private var probes: [String: APIClient] = [:]
   private var simulator: APIClient?
   /// The end of the injury; nil if it was the scenario's last step.
   private(set) var healedAt: ContinuousClock.Instant?
@@ -177,12 +179,10 @@ actor FaultDeployment {
 
   /// Starts a front end and waits until it is ready.
   func startFrontEnd(_ number: Int) async throws {
-    let address = try await start("api", number).address()
-    guard let port = address.split(separator: ":").last.flatMap({ Int($0) }) else {
-      throw BenchError("the front end announced no port: \(address)")
-    }
-    callers["api-\(number)"] = APIClient(base: "http://" + address)
-    try await Ready.wait(for: try process("api", number), port: port)
+    let addresses = try await start("api", number).addresses(of: "api", "operations")
+    callers["api-\(number)"] = APIClient(base: "http://" + addresses[0])
+    probes["api-\(number)"] = APIClient(base: "http://" + addresses[1])
+    try await Ready.wait(for: try process("api", number), operations: addresses[1])
   }
 
   /// Waits until the process is ready.
@@ -305,8 +305,8 @@ actor FaultDeployment {
 
   /// Whether a front end is not ready.
   func hasUnreadyFrontEnd() async -> Bool {
-    for frontEnd in frontEnds {
-      do { _ = try await frontEnd.request("GET", "/readyz", user: "faults") } catch { return true }
+    for probe in probes.values {
+      do { _ = try await probe.request("GET", "/readyz", user: "faults") } catch { return true }
     }
     return false
   }

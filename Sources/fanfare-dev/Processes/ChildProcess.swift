@@ -146,6 +146,16 @@ final class ChildProcess: Sendable {
     }
   }
 
+  /// The announced addresses of several of a role's listeners, in that order.
+  func addresses(of listeners: String...) async throws -> [String] {
+    var found: [String: String] = [:]
+    while found.count < listeners.count {
+      let words = try await line().split(separator: " ").map(String.init)
+      if words.count == 2, listeners.contains(words[0]) { found[words[0]] = words[1] }
+    }
+    return listeners.compactMap { found[$0] }
+  }
+
   /// The standard output so far of a process that keeps it.
   func output() throws -> String { try file.map { try String(contentsOf: $0, encoding: .utf8) } ?? "" }
 
@@ -243,9 +253,9 @@ struct LineSplitter {
 
 /// Waits until a role is ready.
 enum Ready {
-  /// Requests `/readyz` until it answers 2xx, at the port or the announced operations listener.
-  static func wait(for process: ChildProcess, port: Int? = nil) async throws {
-    let address = if let port { "127.0.0.1:\(port)" } else { try await process.address(of: "operations") }
+  /// Requests `/readyz` until it answers 2xx, at the operations listener: the given one or the announced one.
+  static func wait(for process: ChildProcess, operations address: String? = nil) async throws {
+    let address = if let address { address } else { try await process.address(of: "operations") }
     let client = APIClient(base: "http://" + address)
     let deadline = ContinuousClock.now + .seconds(60)
     while true {

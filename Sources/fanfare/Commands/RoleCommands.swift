@@ -9,7 +9,8 @@ struct APICommand: AsyncParsableCommand {
     discussion: """
       Needs kafka.bootstrapServers, registry.path (shared with the workers of this machine) or registry.postgres.url, \
       ledger.path (written by the ledger) or ledger.postgres.url, and for each hub a way to authenticate callers \
-      (hub.NAME.authentication.*). Listens on api.host and api.port, also for /healthz, /readyz and /metrics.
+      (hub.NAME.authentication.*). Listens for callers on api.host and api.port, and for probes and Prometheus on \
+      operations.host and operations.port.
       """)
 
   @OptionGroup var common: CommonOptions

@@ -169,10 +169,11 @@ final class BenchPipeline: Sendable {
 
         """)
     defer { api.destroy() }
-    guard let port = Int(try await api.address().split(separator: ":").last ?? "") else {
+    let addresses = try await api.addresses(of: "api", "operations")
+    guard let port = Int(addresses[0].split(separator: ":").last ?? "") else {
       throw BenchError("the front end announced no port")
     }
-    try await Ready.wait(for: api, port: port)
+    try await Ready.wait(for: api, operations: addresses[1])
     do { return try await body(api, port) } catch { throw BenchError("\(error)\n\(api.lastWords)") }
   }
 
