@@ -146,7 +146,8 @@ let package = Package(
     .executableTarget(
       name: "fanfare",
       dependencies: [
-        "CJemalloc", "FanfareCore", "RDKafka", "Registry", "Roles", "Worker", argumentParser, crypto, logging,
+        "CJemalloc", "FanfareCore", "Operations", "RDKafka", "Registry", "Roles", "Worker", argumentParser, crypto,
+        logging,
       ],
       swiftSettings: house),
 

@@ -29,13 +29,15 @@ package final class FrontEnd: Service {
     package var sink: any SendSink
     /// Whether the sends topic has room for more. Called for every send; must not block.
     package var hasRoom: @Sendable () -> Bool
+    /// Records refusals, steering and removals.
+    package var security: SecurityLog
     package var clock: any WallClock
 
     package init(
       registry: any DeviceRegistry & RegistrationDirectory, secureStore: any SecurePayloadStore,
       claims: any SendClaimStore, broadcasts: any BroadcastStore, schedule: any ScheduledSendStore,
       history: any SendHistory, sink: any SendSink, hasRoom: @escaping @Sendable () -> Bool = { true },
-      clock: any WallClock = SystemWallClock()
+      security: SecurityLog, clock: any WallClock = SystemWallClock()
     ) {
       self.registry = registry
       self.secureStore = secureStore
@@ -45,6 +47,7 @@ package final class FrontEnd: Service {
       self.history = history
       self.sink = sink
       self.hasRoom = hasRoom
+      self.security = security
       self.clock = clock
     }
   }
@@ -131,7 +134,7 @@ package final class FrontEnd: Service {
     router.add(middleware: AnswerMiddleware(routes: router.routes, clock: clock))
     operations?.addLiveness(to: router)
     DescriptionRoute().add(to: router)
-    let access = AccessControl(hubs: hubs.map(HubEntry.init))
+    let access = AccessControl(hubs: hubs.map(HubEntry.init), security: dependencies.security)
     let intake = SendIntake(
       sink: dependencies.sink, topic: configuration.topics.sends, hasRoom: dependencies.hasRoom,
       schedule: dependencies.schedule, clock: clock)

@@ -29,8 +29,10 @@ package final class SecurityLog: Sendable {
     case overQuota = "request.overQuota"
     /// A send was paused, resumed or cancelled.
     case sendSteered = "send.steered"
-    /// A device was removed by a request.
+    /// A user removed one of its devices.
     case deviceRemoved = "device.removed"
+    /// A user with the scope `operate` removed another user's device.
+    case othersDeviceRemoved = "device.removedOfOther"
     /// Dead letters were put back.
     case deadLettersRedriven = "deadLetters.redriven"
     /// Sends were repeated from the log.

@@ -1,6 +1,7 @@
 package import FanfareCore
 package import FrontEnd
 import Ledger
+import Logging
 import Operations
 package import RDKafka
 import Registry
@@ -70,12 +71,18 @@ package enum APIRole {
       configuration: configuration, hubs: hubs,
       dependencies: FrontEnd.Dependencies(
         registry: registry, secureStore: registry, claims: registry, broadcasts: registry, schedule: registry,
-        history: history, sink: producer, hasRoom: hasRoom, clock: runtime.clock),
+        history: history, sink: producer, hasRoom: hasRoom, security: runtime.security, clock: runtime.clock),
       operations: runtime.routes(checks: []), logger: runtime.logger)
     services.append(
       Scheduler(
         store: registry, sink: producer, topics: settings.kafka.topics, hasRoom: hasRoom, clock: runtime.clock,
         logger: runtime.logger))
+    if settings.securityKey == nil {
+      runtime.logger.notice(
+        "The security log uses a random key: its hashes differ after a restart and at other front ends",
+        metadata: [LogKeys.key: "log.securityKeyFile"])
+    }
+    services.append(runtime.securityReports)
     services.append(Listener(section: "api", service: frontEnd))
     if let lifetime = settings.registrationLifetime {
       let expiry = RegistrationExpiry(

@@ -13,6 +13,8 @@ package struct Runtime: Sendable {
   package let logger: Logger
   let metrics: PrometheusMetrics
   package let eventLoopGroup: any EventLoopGroup
+  /// The log of security events.
+  package let security: SecurityLog
   /// The wall clock for timestamps and expiry.
   package let clock: any WallClock
 
@@ -28,12 +30,14 @@ package struct Runtime: Sendable {
     let level = settings.logLevel
     LoggingSystem.bootstrap { label in
       var handler = StreamLogHandler.standardError(label: label)
-      handler.logLevel = level
+      // Security events are logged however quiet the rest is.
+      handler.logLevel = label == SecurityLog.label ? min(level, .notice) : level
       return handler
     }
     logger = Logger(label: "fanfare.\(role)")
     metrics = PrometheusMetrics(build: Build.information)
     MetricsSystem.bootstrap(metrics)
+    security = SecurityLog(key: settings.securityKey)
     eventLoopGroup = MultiThreadedEventLoopGroup.singleton
     self.clock = clock
   }
@@ -45,6 +49,17 @@ package struct Runtime: Sendable {
         services: role.services.map { ServiceGroupConfiguration.ServiceConfiguration(service: $0) },
         gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
     ).run()
+  }
+
+  /// Writes the number of suppressed security events from time to time.
+  var securityReports: any Service {
+    UntilShutdown { [security] in
+      defer { security.reportSuppressed() }
+      while true {
+        do { try await Task.sleep(for: .seconds(60)) } catch { return }
+        security.reportSuppressed()
+      }
+    }
   }
 
   /// Creates an operations server and its announcement.

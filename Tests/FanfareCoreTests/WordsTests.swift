@@ -32,6 +32,21 @@ import Testing
     #expect(!Audience.isBroadcast(text: Audience.user(String(repeating: "u", count: 64)).text))
   }
 
+  @Test func userNameThatReadsAsAnExpressionIsAUserName() throws {
+    for name in ["a && b", "a || b", "a && \"b\\", "\" && \"", "a && b\\"] {
+      for audience in [Audience.user(name), .tag(Tag.username(name))] {
+        #expect(!audience.isBroadcast)
+        #expect(!Audience.isBroadcast(text: audience.text), "\(audience.text)")
+      }
+    }
+    let expression = try Audience.expression(TagExpression("username:a && b"))
+    #expect(Audience.isBroadcast(text: expression.text))
+    #expect(Audience.user("a && b").text != expression.text)
+    #expect(try Audience.isBroadcast(text: TagExpression("\"username:a && b\" && c").description))
+    #expect(try Audience.isBroadcast(text: TagExpression("\"username:zoë\" || \"username:a\\\"\"").description))
+    #expect(Audience.user("zoë").text == "username:zoë", "as it was stored before")
+  }
+
   /// A year has four digits. A moment that cannot be written is not read either; a clock or sum outside the range is
   /// written as the nearest moment inside it.
   @Test(arguments: ["0000-01-01T00:00:00+00:01", "9999-12-31T23:59:59-00:01"])

@@ -25,13 +25,15 @@ struct Harness: Sendable {
     var hasRoom: @Sendable () -> Bool = { true }
     var operations: OperationsRoutes?
     var logger = TestKafka.quietLogger
+    var security = SecurityLog(logger: TestKafka.quietLogger)
 
     /// Makes the dependencies; the registry takes the place of those that the test does not set.
     func dependencies(over registry: SQLiteRegistry, clock: any WallClock = SystemWallClock()) -> FrontEnd.Dependencies
     {
       FrontEnd.Dependencies(
         registry: self.registry ?? registry, secureStore: secureStore ?? registry, claims: claims ?? registry,
-        broadcasts: registry, schedule: registry, history: history, sink: sink, hasRoom: hasRoom, clock: clock)
+        broadcasts: registry, schedule: registry, history: history, sink: sink, hasRoom: hasRoom, security: security,
+        clock: clock)
     }
   }
 

@@ -1,5 +1,6 @@
 import FanfareCore
 import Foundation
+import Operations
 import RDKafka
 import Support
 import Testing
@@ -10,6 +11,8 @@ import Testing
   private static let password = "PASSWORD-MARK-1"
   private static let handle = "MARKHANDLE-2"
   private static let message = "MESSAGE-MARK-3"
+  private static let user = "USER-MARK-4"
+  private static let token = "TOKEN-MARK-5"
 
   /// Valid and invalid requests with marked passwords, tokens and payloads.
   @Test func secretsAppearInNoAnswerAndNoLog() async throws {
@@ -18,12 +21,13 @@ import Testing
       String(decoding: record.key ?? [], as: UTF8.self) == "username:carol"
         ? RDKafkaError(code: .fatal, message: "no") : nil
     }
-    let authorization = ("Authorization", Harness.basic("alice", Self.password))
+    let authorization = ("Authorization", Harness.basic(Self.user, Self.password))
     let encoded = String(authorization.1.dropFirst(6))
     try await Harness.run({
       $0.hubs = [FrontEndHub(name: .default, authenticators: [OnePassword(password: Self.password)])]
       $0.sink = sink
       $0.logger = log.logger
+      $0.security = SecurityLog(logger: log.logger)
       $0.configuration.bodyTimeout = .milliseconds(100)
     }) { app in
       let (handle, message) = (Self.handle, Self.message)
@@ -64,8 +68,8 @@ import Testing
       ] as [(Harness.Method, String, String?)] {
         let type = path.hasSuffix("batch") ? "application/x-ndjson" : "application/json"
         for header in [
-          authorization, ("Authorization", Harness.basic("alice", Self.password + "x")),
-          ("Authorization", Self.password),
+          authorization, ("Authorization", Harness.basic(Self.user, Self.password + "x")),
+          ("Authorization", Self.password), ("Authorization", "Bearer \(Self.token)"),
         ] {
           let reply = try await app.request(method, path, as: nil, body: body, type: type, headers: [header])
           answers.append("\(reply.headers)\n\(reply.text)")
@@ -76,12 +80,15 @@ import Testing
         "POST /api/sends HTTP/1.1\r\n\(authorization.0): \(authorization.1)\r\n\(message) \(handle)\r\n\r\n",
         "\(message)\r\n\(authorization.1)\r\n\r\n",
       ] { answers.append(try await RawConnection.exchange(raw, port: app.port)) }
-      #expect(answers.count == 35 * 3 + 3)
-      for mark in [Self.password, encoded, handle, handle.lowercased(), message, "FORGED", "MARKTOKEN"] {
+      #expect(answers.count == 35 * 4 + 3)
+      // A caller may be told its own name.
+      #expect(!log.text.contains(Self.user))
+      for mark in [Self.password, encoded, handle, handle.lowercased(), message, Self.token, "FORGED", "MARKTOKEN"] {
         #expect(!answers.contains { $0.contains(mark) })
         #expect(!log.text.contains(mark))
       }
       #expect(log.text.contains("Request refused"), "the log is not empty")
+      #expect(log.text.contains("login.failed"), "the security log is not empty")
     }
   }
 
@@ -94,8 +101,9 @@ import Testing
     func authenticate(
       _ credentials: Credentials, hub: HubName, from address: ClientAddress
     ) async throws -> Principal? {
-      guard case .basic(let basic) = credentials, basic.user == "alice", basic.password == password else { return nil }
-      return Principal(user: "alice", scopes: Set(Scope.allCases))
+      guard case .basic(let basic) = credentials, basic.user == SecrecyTests.user, basic.password == password
+      else { return nil }
+      return Principal(user: basic.user, scopes: Set(Scope.allCases))
     }
   }
 }

@@ -74,8 +74,8 @@ extension Audience {
   /// It does not contain handles; a long list or expression is cut.
   package var text: String {
     switch self {
-    case .user(let name): Tag.username(name)
-    case .tag(let tag): tag
+    case .user(let name): Self.text(of: Tag.username(name))
+    case .tag(let tag): Self.text(of: tag)
     case .registration(let id): "registration/\(id)"
     case .device(let platform, _): "device/\(platform)"
     case .tags(let tags): Self.bounded(expression: TagExpression.any(tags.map(TagExpression.tag)).description)
@@ -91,7 +91,25 @@ extension Audience {
     guard !text.isEmpty, !text.utf8.starts(with: "registration/".utf8), !text.utf8.starts(with: "device/".utf8) else {
       return false
     }
-    return Tag.user(of: text) == nil || text.contains(" && ") || text.contains(" || ")
+    return Tag.user(of: text) == nil ? !isQuotedUser(text) : hasOperator(text)
+  }
+
+  /// The text of a tag. A user's name may read as an expression, `a && b`: then the tag is quoted as in an expression.
+  private static func text(of tag: String) -> String {
+    hasOperator(tag) ? TagExpression.tag(tag).description : tag
+  }
+
+  private static func hasOperator(_ text: String) -> Bool { text.contains(" && ") || text.contains(" || ") }
+
+  /// Whether an expression consists of one quoted tag of a user.
+  private static func isQuotedUser(_ text: String) -> Bool {
+    guard text.utf8.starts(with: "\"\(Tag.usernamePrefix)".utf8) else { return false }
+    var isEscaped = false
+    let end = text.utf8.dropFirst().firstIndex { byte in
+      defer { isEscaped = !isEscaped && byte == UInt8(ascii: "\\") }
+      return byte == UInt8(ascii: "\"") && !isEscaped
+    }
+    return end.map { text.utf8.index(after: $0) } == text.utf8.endIndex
   }
 
   /// Cuts a long expression and ends it with an operator, so that `isBroadcast(text:)` does not

@@ -1,5 +1,6 @@
 import FanfareCore
 import Hummingbird
+import Operations
 
 /// The routes for devices: the app-compatible ones, and the project's own by registration id and by installation id.
 struct RegistrationRoutes: Sendable {
@@ -46,6 +47,9 @@ struct RegistrationRoutes: Sendable {
       let registration = try await find(context, caller.hub.name) { caller.maySee($0) || caller.mayOperate }
       try caller.require(anyOf: caller.owns(registration) ? [.device, .operate] : [.operate])
       try await registry.remove(registration.id, hub: registration.hub, user: registration.user, at: clock.now())
+      access.security.record(
+        caller.owns(registration) ? .deviceRemoved : .othersDeviceRemoved, for: context, by: caller,
+        details: ["registration.id": registration.id.description])
       return Response(status: .noContent)
     }
   }
@@ -100,6 +104,8 @@ struct RegistrationRoutes: Sendable {
   private func remove(_ context: FrontEndContext, by caller: Caller) async throws -> Response {
     guard let id = context.registrationID else { throw Self.unknownRegistration }
     try await registry.remove(id, hub: caller.hub.name, user: caller.user, at: clock.now())
+    access.security.record(
+      .deviceRemoved, for: context, by: caller, details: ["registration.id": id.description])
     return Response(status: .ok)
   }
 

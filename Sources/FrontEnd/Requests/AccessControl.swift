@@ -1,20 +1,24 @@
 import FanfareCore
 import HTTPTypes
 package import Hummingbird
+import Operations
 
 /// Finds a request's hub and caller, and checks that the caller's scopes admit it to the route.
-/// Every route of `ProtectedRoute` calls it first.
+/// Every route of `ProtectedRoute` is called by it.
 ///
 /// An unknown hub is answered as wrong credentials are, in the same time: the credentials are checked by the
 /// authenticators of a hub that exists, and the result is dropped. So nobody learns which hubs there are.
 struct AccessControl: Sendable {
+  let security: SecurityLog
+
   private let hubs: [HubName: HubEntry]
   /// Its authenticators check the credentials for unknown hubs.
   private let decoy: HubEntry
   private let challenges: [String]
 
   /// There must be at least one hub.
-  init(hubs: [HubEntry]) {
+  init(hubs: [HubEntry], security: SecurityLog) {
+    self.security = security
     self.hubs = Dictionary(uniqueKeysWithValues: hubs.map { ($0.name, $0) })
     decoy = self.hubs[.default] ?? hubs[0]
     // Those of all hubs, so that the challenges of an unknown hub are the same too.
@@ -24,11 +28,30 @@ struct AccessControl: Sendable {
     self.challenges = challenges
   }
 
-  /// Returns the caller if its scopes admit it to the route.
+  /// Handles a request of a caller whose scopes admit it to the route, and records refusals.
   ///
-  /// Throws `.unauthenticated`, `.forbidden`, and the errors of the authenticators.
-  func admit(_ request: Request, _ context: FrontEndContext, to route: ProtectedRoute) async throws -> Caller {
+  /// Throws `.unauthenticated`, `.forbidden`, the errors of the authenticators, and those of `handle`.
+  func handle(
+    _ request: Request, _ context: FrontEndContext, to route: ProtectedRoute,
+    by handle: (Request, FrontEndContext, Caller) async throws -> Response
+  ) async throws -> Response {
+    let caller = try await authenticate(request, context)
+    do {
+      if !route.scopes.isEmpty { try caller.require(anyOf: route.scopes) }
+      return try await handle(request, context, caller)
+    } catch {
+      switch Refusal(describing: error).code {
+      case .forbidden: security.record(.forbidden, for: context, by: caller)
+      case .overQuota: security.record(.overQuota, for: context, by: caller)
+      default: break
+      }
+      throw error
+    }
+  }
+
+  private func authenticate(_ request: Request, _ context: FrontEndContext) async throws -> Caller {
     guard let credentials = credentials(of: request, context) else {
+      security.record(.unauthenticated, for: context)
       throw unauthenticated("credentials are required")
     }
     let name = context.parameters["hub"].map { HubName(String($0)) } ?? .default
@@ -37,23 +60,31 @@ struct AccessControl: Sendable {
       for authenticator in decoy.authenticators {
         _ = try await authenticator.authenticate(stranger, hub: decoy.name, from: context.clientAddress)
       }
-      throw unauthenticated("the credentials are wrong")
+      throw wrong(credentials, context)
     }
     for authenticator in hub.authenticators {
       guard
         let principal = try await authenticator.authenticate(credentials, hub: hub.name, from: context.clientAddress)
       else { continue }
-      let caller = Caller(user: principal.user, scopes: principal.scopes, hub: hub)
-      if !route.scopes.isEmpty { try caller.require(anyOf: route.scopes) }
-      return caller
+      return Caller(user: principal.user, scopes: principal.scopes, hub: hub)
     }
-    throw unauthenticated("the credentials are wrong")
+    throw wrong(credentials, context)
   }
 
   /// The `Authorization` field if there is one, otherwise the client's certificate.
   private func credentials(of request: Request, _ context: FrontEndContext) -> Credentials? {
     if let field = request.headers[.authorization] { return Credentials(field) }
     return context.clientCertificate.map(Credentials.certificate)
+  }
+
+  /// The refusal of wrong credentials, after it is recorded.
+  private func wrong(_ credentials: Credentials, _ context: FrontEndContext) -> Refusal {
+    var user: String?
+    if case .basic(let basic) = credentials { user = basic.user }
+    security.record(
+      .loginFailed, requestID: context.requestID, address: context.clientAddress.description, user: user,
+      details: ["credentials": credentials.description])
+    return unauthenticated("the credentials are wrong")
   }
 
   private func unauthenticated(_ detail: String) -> Refusal {
@@ -69,6 +100,18 @@ extension Credentials {
     guard case .basic(let basic) = self else { return self }
     let name = String(UInt64.random(in: .min ... .max), radix: 36)
     return .basic(BasicCredentials(user: name, password: "\(name) ") ?? basic)
+  }
+}
+
+extension SecurityLog {
+  /// Records an event of a request, with its caller if it is known.
+  func record(
+    _ event: Event, for context: FrontEndContext, by caller: Caller? = nil,
+    details: @autoclosure () -> [String: String] = [:]
+  ) {
+    record(
+      event, requestID: context.requestID, address: context.clientAddress.description, user: caller?.user,
+      hub: caller?.hub.name.rawValue, details: details())
   }
 }
 

@@ -60,7 +60,7 @@ extension RouterMethods<FrontEndContext> {
     handle: @escaping @Sendable (Request, FrontEndContext, Caller) async throws -> Response
   ) {
     on(RouterPath(route.path), method: route.method) { request, context in
-      try await handle(request, context, try await access.admit(request, context, to: route))
+      try await access.handle(request, context, to: route, by: handle)
     }
   }
 }

@@ -1,6 +1,7 @@
 import FanfareCore
 import HTTPTypes
 import Hummingbird
+import Operations
 
 /// The project's own routes for posting sends.
 struct SendRoutes: Sendable {
@@ -73,6 +74,10 @@ struct SendRoutes: Sendable {
       }
     }
     batch.countRefusals(in: caller.hub.metrics)
+    for (code, event) in [(.forbidden, .forbidden), (.overQuota, .overQuota)] as [(ProblemCode, SecurityLog.Event)] {
+      let lines = batch.refusals(code)
+      if lines > 0 { access.security.record(event, for: context, by: caller, details: ["lines": "\(lines)"]) }
+    }
     let answer = batch.answer(requestID: context.requestID)
     return Response(
       status: .ok, headers: [.contentType: "application/x-ndjson"],
@@ -169,6 +174,11 @@ struct SendBatch {
       case .failure(let refusal): lines[index] = .refused(refusal)
       }
     }
+  }
+
+  /// The number of lines that were refused for a reason.
+  func refusals(_ code: ProblemCode) -> Int {
+    lines.count { if case .refused(let refusal) = $0 { refusal.code == code } else { false } }
   }
 
   /// Counts the refused lines.

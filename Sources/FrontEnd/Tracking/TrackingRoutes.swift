@@ -1,6 +1,7 @@
 import FanfareCore
 import HTTPTypes
 import Hummingbird
+import Operations
 
 /// The routes to look up, pause, resume and cancel sends, for their senders.
 ///
@@ -19,9 +20,20 @@ struct TrackingRoutes: Sendable {
       let report = try await report(context, for: caller) { caller.maySee($0) }
       return try await answer(with: report)
     }
-    routes.on(.pauseSend, admittedBy: access) { try await steer($1, by: $2, .paused) }
-    routes.on(.resumeSend, admittedBy: access) { try await steer($1, by: $2, .running) }
-    routes.on(.cancelSend, admittedBy: access) { try await steer($1, by: $2, .cancelled) }
+    let steering: [(ProtectedRoute, BroadcastControl.State)] = [
+      (.pauseSend, .paused), (.resumeSend, .running), (.cancelSend, .cancelled),
+    ]
+    for (route, state) in steering {
+      routes.on(route, admittedBy: access) { _, context, caller in
+        let report = try await report(context, for: caller) { caller.maySee($0) || caller.mayOperate }
+        if !caller.owns(report) { try caller.require(anyOf: [.operate]) }
+        let answer = try await steer(report, state)
+        access.security.record(
+          .sendSteered, for: context, by: caller,
+          details: ["send.id": report.id.description, "state": state.rawValue, "own": "\(caller.owns(report))"])
+        return answer
+      }
+    }
   }
 
   private func list(_ request: Request, by caller: Caller) async throws -> Response {
@@ -51,11 +63,7 @@ struct TrackingRoutes: Sendable {
   /// Pauses, resumes or cancels a send. The answer has the requested state; anything else is a conflict.
   ///
   /// The status is 202 while it is unknown whether the request came in time.
-  private func steer(
-    _ context: FrontEndContext, by caller: Caller, _ state: BroadcastControl.State
-  ) async throws -> Response {
-    let report = try await report(context, for: caller) { caller.maySee($0) || caller.mayOperate }
-    if !caller.owns(report) { try caller.require(anyOf: [.operate]) }
+  private func steer(_ report: SendReport, _ state: BroadcastControl.State) async throws -> Response {
     if report.state == .scheduled { return try await steerScheduled(report, state) }
     // A caller that missed the answer to its first request may cancel again.
     if report.state == .cancelled, state == .cancelled { return try await answer(with: report) }

@@ -63,8 +63,8 @@ struct PostgreSQLListing {
     ]
     func sender(_ name: String) -> [Parameter] { [.int8(ListKey.sender(name, hub: query.hub)), .text(name)] }
     func recipient(_ name: String) -> [Parameter] {
-      let tag = Tag.username(name)
-      return [.int8(ListKey.audience(tag, hub: query.hub)), .text(tag)]
+      let audience = Audience.user(name).text
+      return [.int8(ListKey.audience(audience, hub: query.hub)), .text(audience)]
     }
     switch query.index {
     case .all: return try connection.query(Self.ofHub, parameters + [.int8(ListKey.hub(query.hub))])

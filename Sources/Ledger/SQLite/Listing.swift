@@ -47,7 +47,7 @@ struct Listing {
 
   private func cursors() throws -> [MapCursor<RowCursor, Entry>] {
     let bySender = { try cursor("AND sender = ?", $0) }
-    let byRecipient = { try cursor("AND audience = ?", Tag.username($0)) }
+    let byRecipient = { try cursor("AND audience = ?", Audience.user($0).text) }
     return switch query.index {
     case .all: [try cursor("", nil)]
     case .sender(let name): [try bySender(name)]

@@ -166,9 +166,9 @@ extension PostgreSQLRegistry: ScheduledSendStore {
     switch (query.sender, query.user) {
     case (nil, nil): return (listAll, page)
     case (let sender?, nil): return (listBySender, page + [.text(sender)])
-    case (nil, let user?): return (listByUser, page + [.text(user), .text(Tag.username(user))])
+    case (nil, let user?): return (listByUser, page + [.text(user), .text(Audience.user(user).text)])
     case (let sender?, let user?) where sender.hasSameBytes(as: user): return (listBySender, page + [.text(sender)])
-    case (let sender?, let user?): return (listByRecipient, page + [.text(Tag.username(user)), .text(sender)])
+    case (let sender?, let user?): return (listByRecipient, page + [.text(Audience.user(user).text), .text(sender)])
     }
   }
 

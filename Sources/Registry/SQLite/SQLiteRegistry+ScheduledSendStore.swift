@@ -142,13 +142,15 @@ extension SQLiteRegistry: ScheduledSendStore {
     case (let sender?, nil): return (bySender(sender), arguments)
     case (nil, let user?):
       // UNION removes the duplicate of a send that both branches find.
-      let branches = [bySender(user), branch("AND audience = ?", Tag.username(user))].map { "SELECT * FROM (\($0))" }
+      let branches = [bySender(user), branch("AND audience = ?", Audience.user(user).text)].map {
+        "SELECT * FROM (\($0))"
+      }
       arguments += [query.limit]
       return (branches.joined(separator: " UNION ") + " ORDER BY scheduled_at DESC, id DESC LIMIT ?", arguments)
     case (let sender?, let user?) where sender.hasSameBytes(as: user): return (bySender(sender), arguments)
     case (let sender?, let user?):
       // Fewer sends wait for one user than from one sender: the unary plus keeps SQLite from using the sender's index.
-      return (branch("AND audience = ? AND +sender = ?", Tag.username(user), sender), arguments)
+      return (branch("AND audience = ? AND +sender = ?", Audience.user(user).text, sender), arguments)
     }
   }
 

@@ -22,6 +22,8 @@ package struct Settings: Sendable {
   /// The hubs, in the order of the file.
   package let hubs: [HubSettings]
   let logLevel: Logger.Level
+  /// The key of the hashes in the security log; nil: a random one.
+  let securityKey: [UInt8]?
   /// The variables with the program's prefix that match no key, sorted.
   package private(set) var unknownVariables: [String] = []
 
@@ -44,6 +46,7 @@ package struct Settings: Sendable {
         "log.level", "must be one of " + Logger.Level.allCases.map(\.rawValue).joined(separator: ", "))
     }
     logLevel = level
+    securityKey = try Self.securityKey(from: reader)
     let names = try reader.strings("hubs", default: [HubName.default.rawValue])
     var hubs: [HubSettings] = []
     for name in names {
@@ -99,6 +102,15 @@ package struct Settings: Sendable {
       $0.hasPrefix("FANFARE_") && !known.contains(spelling(of: $0))
     }.sorted()
     return settings
+  }
+
+  private static func securityKey(from reader: SettingsReader) throws(SettingsError) -> [UInt8]? {
+    guard let text = try reader.contents(ofFileAt: "log.securityKeyFile") else { return nil }
+    let key = Array(text.trimmingSuffix(while: \.isNewline).utf8)
+    guard (16...4096).contains(key.count) else {
+      throw SettingsError("log.securityKeyFile", "must name a file with 16 to 4096 bytes of secret text")
+    }
+    return key
   }
 
   /// The variable that swift-configuration reads for a key.

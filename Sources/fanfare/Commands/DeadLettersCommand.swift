@@ -1,5 +1,6 @@
 import ArgumentParser
 import FanfareCore
+import Operations
 import Roles
 
 /// `fanfare dead-letters`
@@ -133,6 +134,7 @@ struct DeadLettersCommand: AsyncParsableCommand {
       let runtime = try await common.runtime("dead-letters")
       let redrive = Redrive(kafka: runtime.settings.kafka, isDryRun: dryRun, isRepeated: again, logger: runtime.logger)
       let outcome = try await redrive.run(only: letter, where: filter.matches)
+      if !dryRun { runtime.security.record(.deadLettersRedriven, details: ["count": "\(outcome.redriven)"]) }
       if json {
         try Console.print(json: outcome)
       } else {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import FanfareCore
+import Operations
 import Roles
 
 /// `fanfare replay`
@@ -64,6 +65,9 @@ struct ReplayCommand: AsyncParsableCommand {
     let selection = ReplaySelection(
       accepted: from.time..<to.time, platform: platform?.platform, user: user, hub: name, failedOnly: failedOnly)
     let outcome = try await Replay(settings: runtime.settings, isDryRun: dryRun, logger: runtime.logger).run(selection)
+    if !dryRun {
+      runtime.security.record(.sendsReplayed, hub: hub, details: ["count": "\(outcome.replayed)"])
+    }
     if json {
       try Console.print(json: outcome)
     } else {
