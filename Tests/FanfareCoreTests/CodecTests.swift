@@ -71,6 +71,13 @@ import Testing
     #expect(send.id.description == "0190f5fe-7c00-7000-8000-000000000001")
   }
 
+  @Test func wholeNumberMayHaveAFractionOfZeros() throws {
+    for (number, badge) in [("3.0", 3), ("3.00", 3), ("3", 3)] {
+      let record = Self.record(data: #"{"to":{"user":"bob"},"message":{"badge":\#(number)}}"#)
+      #expect(try SendRequest.decode(Array(record.utf8)[...], recordTime: Self.time).content.message?.badge == badge)
+    }
+  }
+
   static let id = "0190f5fe-7c00-7000-8000-000000000001"
 
   /// The beginning of a record whose data comes last.
@@ -126,6 +133,10 @@ import Testing
     ),
     (
       record(data: #"{"to":{"user":"bob"},"message":{"badge":1.5}}"#), .undecodable,
+      "data.message.badge must be a whole number"
+    ),
+    (
+      record(data: #"{"to":{"user":"bob"},"message":{"badge":1e2}}"#), .undecodable,
       "data.message.badge must be a whole number"
     ),
     (record(data: #"{"to":{"user":"bob"},"message":{"body":3}}"#), .undecodable, "data.message.body must be a string"),

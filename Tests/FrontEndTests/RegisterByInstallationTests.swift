@@ -63,6 +63,14 @@ import Testing
     }
   }
 
+  @Test func invalidHandleInTheQueryIsRefusedAlsoBesideABody() async throws {
+    try await Harness.run { app in
+      let body = #"{"platform":"ios","instId":"i-1","deviceToken":"aa01"}"#
+      try await app.request(.post, "/api/register?handle=%C2%84", body: body)
+        .expectProblem(400, "invalidParameter", naming: "handle")
+    }
+  }
+
   @Test func invalidBodyIsRefusedNamingTheMember() async throws {
     try await Harness.run { app in
       for (body, field) in [

@@ -128,15 +128,20 @@ package struct JSONReader: Sendable {
     return (start..<(position - 1), hasEscapes)
   }
 
-  /// Reads a whole number of at most 64 bits, written without fraction and exponent.
+  /// Reads a whole number of at most 64 bits, written without exponent.
+  ///
+  /// A fraction of zeros is accepted: `60.0` is an integer to JSON Schema and to clients whose only numbers are
+  /// floating-point ones.
   package mutating func readInteger() throws(JSONError) -> Int64 {
     skipWhitespace()
     let start = position
     guard try nextKind() == .number else { throw typeError("a whole number") }
     try skipNumber()
-    guard let value = Int64(String(decoding: bytes[start..<position], as: UTF8.self)) else {
-      throw error("must be a whole number")
-    }
+    let text = bytes[start..<position]
+    let end = text.firstIndex(of: UInt8(ascii: ".")) ?? position
+    guard let value = Int64(String(decoding: text[..<end], as: UTF8.self)),
+      text[end...].dropFirst().allSatisfy({ $0 == UInt8(ascii: "0") })
+    else { throw error("must be a whole number") }
     return value
   }
 

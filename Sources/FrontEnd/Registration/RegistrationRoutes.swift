@@ -56,10 +56,17 @@ struct RegistrationRoutes: Sendable {
 
   /// Issues an id for a handle, or with a body registers an installation.
   private func register(_ request: Request, by caller: Caller) async throws -> Response {
-    let query = try Query(of: request)
+    let handle = try Query(of: request).value(of: "handle")
+    // The platform is not known yet: only handles that are valid on no platform are refused.
+    if let handle,
+      handle.utf8.count > DeviceHandle.maximumLength || handle.utf8.contains(where: { $0 < 0x21 || $0 > 0x7E })
+    {
+      throw Refusal(
+        .invalidParameter, "handle must be at most \(DeviceHandle.maximumLength) characters of visible ASCII")
+    }
     let body = try await request.bytes(upTo: maximumBodySize)
     // Whatever its media type: some HTTP libraries set one on every request.
-    if body.isEmpty { return try await issue(try query.value(of: "handle"), to: caller) }
+    if body.isEmpty { return try await issue(handle, to: caller) }
     try MediaType.json.require(of: request)
     let installation = try AppInstallationBody(body)
     let registration = try await registry.install(
@@ -71,13 +78,6 @@ struct RegistrationRoutes: Sendable {
   }
 
   private func issue(_ handle: String?, to caller: Caller) async throws -> Response {
-    // The platform is not known yet: only handles that are valid on no platform are refused.
-    if let handle,
-      handle.utf8.count > DeviceHandle.maximumLength || handle.utf8.contains(where: { $0 < 0x21 || $0 > 0x7E })
-    {
-      throw Refusal(
-        .invalidParameter, "handle must be at most \(DeviceHandle.maximumLength) characters of visible ASCII")
-    }
     let id = try await registry.issue(hub: caller.hub.name, handle: handle == "" ? nil : handle, at: clock.now())
     var body: [UInt8] = []
     body.appendJSON(id)
