@@ -146,8 +146,8 @@ let package = Package(
     .executableTarget(
       name: "fanfare",
       dependencies: [
-        "CJemalloc", "FanfareCore", "Operations", "RDKafka", "Registry", "Roles", "Worker", argumentParser, crypto,
-        logging,
+        "CJemalloc", "FanfareCore", "Ledger", "Operations", "RDKafka", "Registry", "Roles", "Worker", argumentParser,
+        crypto, logging,
       ],
       swiftSettings: house),
 
@@ -192,7 +192,8 @@ let package = Package(
       ],
       path: "Tests/Support",
       swiftSettings: house),
-    .testTarget(name: "RDKafkaTests", dependencies: ["EmbeddedKafka", "RDKafka", "Support"], swiftSettings: house),
+    .testTarget(
+      name: "RDKafkaTests", dependencies: ["EmbeddedKafka", "RDKafka", "Support", nioSSL], swiftSettings: house),
     .testTarget(
       name: "PostgreSQLTests", dependencies: ["PostgreSQL", "PrivatePostgreSQL", "Support"], swiftSettings: house),
     .testTarget(

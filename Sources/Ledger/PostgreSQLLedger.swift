@@ -146,3 +146,18 @@ package struct PostgreSQLLedgerConfiguration: Sendable {
     self.database = database
   }
 }
+
+extension PostgreSQLLedger: AcknowledgementStore {
+  package func acknowledgements() async throws -> [Acknowledgement] {
+    try await read { connection in try PostgreSQLLookup(connection).acknowledgements() }
+  }
+
+  package func acknowledge(_ acknowledgement: Acknowledgement) async throws {
+    do {
+      try await createTables()
+      try await pool.transaction { connection in try PostgreSQLLookup(connection).acknowledge(acknowledgement) }
+    } catch {
+      throw Self.ledgerError(error)
+    }
+  }
+}

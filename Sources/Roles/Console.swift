@@ -11,21 +11,26 @@ package enum Console {
   /// Never contains the output itself. A closed pipe is not a failure: its reader has ended.
   package static var outputFailure: String? { failure.withLock { $0 } }
 
-  /// Writes a line to standard output.
+  /// Writes text and a line end to standard output. Control characters are escaped, see ``Printable``.
   package static func print(_ line: String = "") {
-    write(line + "\n", to: .standardOutput)
+    write(Printable.lines(line) + "\n", to: .standardOutput)
+  }
+
+  /// Writes JSON text to standard output; control characters become JSON's escapes.
+  package static func print(jsonText: String) {
+    write(Printable.json(jsonText) + "\n", to: .standardOutput)
   }
 
   /// Writes a value as one line of JSON to standard output.
   package static func print(json value: some Encodable) throws {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    print(String(decoding: try encoder.encode(value), as: UTF8.self))
+    print(jsonText: String(decoding: try encoder.encode(value), as: UTF8.self))
   }
 
-  /// Writes a line to standard error.
+  /// Writes text and a line end to standard error. Control characters are escaped, see ``Printable``.
   package static func error(_ line: String) {
-    write(line + "\n", to: .standardError)
+    write(Printable.lines(line) + "\n", to: .standardError)
   }
 
   /// Replaces the current line of the terminal on standard output; truncated to its width.

@@ -100,6 +100,16 @@ enum LedgerTables {
         next_offset bigint NOT NULL,
         PRIMARY KEY (topic, part)
       );
+      """,
       """
+      CREATE TABLE ledger_acknowledgements (
+        topic text COLLATE "C" NOT NULL,
+        part integer NOT NULL,
+        log_offset bigint NOT NULL,
+        reason text NOT NULL,
+        acknowledged_at bigint NOT NULL,
+        PRIMARY KEY (topic, part, log_offset)
+      );
+      """,
     ])
 }

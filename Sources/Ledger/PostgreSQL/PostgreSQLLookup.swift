@@ -4,7 +4,7 @@ import RDKafka
 
 /// The queries of a PostgreSQL ledger.
 struct PostgreSQLLookup {
-  private let connection: PostgreSQLConnection
+  let connection: PostgreSQLConnection
 
   init(_ connection: PostgreSQLConnection) {
     self.connection = connection

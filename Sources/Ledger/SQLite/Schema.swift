@@ -17,6 +17,7 @@ enum Schema {
   /// - duplicates: records that did not count, so that each is counted as a duplicate once.
   /// - totals, device_totals: totals per hub, updated in the transaction that changes the sends.
   /// - positions: the positions read; see `OffsetRewind`.
+  /// - acknowledgements: the places of known problems of the audit; see ``Acknowledgement``.
   static let steps = [
     """
     CREATE TABLE hubs (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
@@ -90,6 +91,13 @@ enum Schema {
     CREATE INDEX newest ON sends (hub, accepted_at);
     CREATE INDEX newest_by_sender ON sends (hub, sender, accepted_at);
     CREATE INDEX newest_by_audience ON sends (hub, audience, accepted_at);
+    """,
+    """
+    CREATE TABLE acknowledgements (
+      topic TEXT NOT NULL, partition INTEGER NOT NULL, log_offset INTEGER NOT NULL, reason TEXT NOT NULL,
+      acknowledged_at INTEGER NOT NULL,
+      PRIMARY KEY (topic, partition, log_offset)
+    ) WITHOUT ROWID;
     """,
   ]
 

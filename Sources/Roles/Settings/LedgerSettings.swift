@@ -1,6 +1,6 @@
 import FanfareCore
-import Ledger
-import Logging
+package import Ledger
+package import Logging
 import PostgreSQL
 
 /// The ledger's store: a local SQLite file, or a PostgreSQL database that several ledgers share.
@@ -39,6 +39,11 @@ package struct LedgerSettings: Sendable {
   /// The history that the front end reads. The store need not exist yet.
   func history(logger: Logger) throws -> any SendHistory {
     try database(role: "api", clock: SystemWallClock(), logger: logger) ?? LedgerReader(store)
+  }
+
+  /// The acknowledged problems of the audit, in the same store. The store need not exist yet.
+  package func acknowledgements(logger: Logger) throws -> any AcknowledgementStore {
+    try database(role: "audit", clock: SystemWallClock(), logger: logger) ?? SQLiteAcknowledgements(store)
   }
 
   private func database(role: String, clock: any WallClock, logger: Logger) throws -> PostgreSQLLedger? {

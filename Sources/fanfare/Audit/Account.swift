@@ -31,6 +31,10 @@ struct Account {
 
   private let topics: Topics
   private let positions: [String: [Int32: Int64]]
+  /// The places of known problems, with their reasons.
+  private let acknowledged: [AuditPlace: String]
+  /// The problems at these places.
+  private var known: [AuditProblem] = []
   /// The sends, by hub so that a key takes 16 bytes.
   private var hubs: [HubName: [SendID: Send]] = [:]
   /// The settled parts of sends that are not settled yet.
@@ -46,10 +50,12 @@ struct Account {
   /// Creates an empty account.
   ///
   /// `positions` are the committed positions of the workers and, on the retry topics, of the pumps, by topic and
-  /// partition. If a partition has no position, none of its records has been consumed.
-  init(topics: Topics, positions: [String: [Int32: Int64]]) {
+  /// partition. If a partition has no position, none of its records has been consumed. `acknowledged` are the places of
+  /// problems that do not count any more, with the reasons.
+  init(topics: Topics, positions: [String: [Int32: Int64]], acknowledged: [AuditPlace: String] = [:]) {
     self.topics = topics
     self.positions = positions
+    self.acknowledged = acknowledged
   }
 
   /// Adds a record at a place; `time` is the log's timestamp.
@@ -82,8 +88,7 @@ struct Account {
     case .poison:
       if !isAhead(place) { poison.insert(place) }
     case .unreadable:
-      unreadable += 1
-      note(.unreadable, at: place)
+      if note(.unreadable, at: place) { unreadable += 1 }
     }
   }
 
@@ -109,15 +114,12 @@ struct Account {
       }
     }
     if isDeadLetterTopicWhole {
-      for place in poison.subtracting(letters) {
-        report.notSetAside += 1
-        account.note(.notSetAside, at: place)
-      }
+      for place in poison.subtracting(letters) where account.note(.notSetAside, at: place) { report.notSetAside += 1 }
     }
-    for (place, records) in deleted {
+    for (place, records) in deleted where account.note(.deletedUnread, at: place) {
       report.deletedUnread += Int(clamping: records)
-      account.note(.deletedUnread, at: place)
     }
+    report.acknowledged = account.known.sorted(by: Self.precedes)
     report.problems = Array(account.problems.sorted(by: Self.precedes).prefix(AuditReport.maximumProblems))
     return report
   }
@@ -128,9 +130,9 @@ struct Account {
     guard send.marks.contains(.accepted) else {
       guard send.marks.contains(.hasStatus) else { return }
       guard !isCutAtStart else { return report.recordDeleted += 1 }
-      report.unannounced += 1
-      return note(
-        .unannounced, of: key, at: AuditPlace(topic: topics.status, partition: send.partition, offset: send.offset))
+      let place = AuditPlace(topic: topics.status, partition: send.partition, offset: send.offset)
+      if note(.unannounced, of: key, at: place) { report.unannounced += 1 }
+      return
     }
     report.accepted += 1
     if send.marks.contains(.settled) {
@@ -141,10 +143,9 @@ struct Account {
     } else if let statusesFrom, send.time <= statusesFrom {
       report.statusDeleted += 1
     } else {
-      report.lost += 1
-      note(
-        send.marks.contains(.isDeadLetter) ? .deadLetterWithoutStatus : .lost, of: key,
-        at: AuditPlace(topic: topics.sends, partition: send.partition, offset: send.offset))
+      let kind = send.marks.contains(.isDeadLetter) ? AuditProblem.Kind.deadLetterWithoutStatus : .lost
+      let place = AuditPlace(topic: topics.sends, partition: send.partition, offset: send.offset)
+      if note(kind, of: key, at: place) { report.lost += 1 } else { report.lostAcknowledged += 1 }
     }
   }
 
@@ -184,12 +185,19 @@ struct Account {
   }
 
   /// Adds a problem up to the maximum. `report` sorts the problems.
-  private mutating func note(_ kind: AuditProblem.Kind, of send: SendKey? = nil, at place: AuditPlace) {
-    guard problems.count < AuditReport.maximumProblems else { return }
-    problems.append(
-      AuditProblem(
-        kind: kind, id: send?.id.description, hub: send?.hub.rawValue, topic: place.topic, partition: place.partition,
-        offset: place.offset))
+  ///
+  /// - Returns: Whether it counts: false if its place is acknowledged.
+  private mutating func note(_ kind: AuditProblem.Kind, of send: SendKey? = nil, at place: AuditPlace) -> Bool {
+    var problem = AuditProblem(
+      kind: kind, id: send?.id.description, hub: send?.hub.rawValue, topic: place.topic, partition: place.partition,
+      offset: place.offset)
+    if let reason = acknowledged[place] {
+      problem.reason = reason
+      known.append(problem)
+      return false
+    }
+    if problems.count < AuditReport.maximumProblems { problems.append(problem) }
+    return true
   }
 
   private static func precedes(_ left: AuditProblem, _ right: AuditProblem) -> Bool {

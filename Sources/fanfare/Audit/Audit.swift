@@ -23,6 +23,8 @@ struct Audit {
   let logger: Logger
   /// The age at which the cluster deletes a status record; nil on a cluster that deletes by size.
   let retention: Duration?
+  /// The places of known problems, with the reasons.
+  var acknowledged: [AuditPlace: String] = [:]
 
   /// Creates an audit that assumes the retention with which `fanfare topics create` makes the topics.
   init(settings: Settings, logger: Logger) {
@@ -55,7 +57,7 @@ struct Audit {
     for position in positions {
       committed[position.partition.topic, default: [:]][position.partition.partition] = position.offset
     }
-    var account = Account(topics: topics, positions: committed)
+    var account = Account(topics: topics, positions: committed, acknowledged: acknowledged)
     try await TopicScan(command: "audit", reader: reader).read(statuses + others) { records in
       for record in records {
         guard let fact = AuditFact(record, topics: topics) else { continue }

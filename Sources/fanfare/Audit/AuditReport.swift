@@ -1,4 +1,5 @@
 import FanfareCore
+import Roles
 
 /// The result of an audit. All numbers hold for one moment between its beginning and its end.
 struct AuditReport: Encodable, Equatable {
@@ -35,8 +36,13 @@ struct AuditReport: Encodable, Equatable {
   ///
   /// They are no problem, and of the other numbers only `accepted` includes them.
   var statusDeleted = 0
+  /// Lost sends that are acknowledged. Of the other numbers only `accepted` includes them.
+  var lostAcknowledged = 0
   /// The problems, sorted by kind and place; at most `maximumProblems`.
   var problems: [AuditProblem] = []
+  /// The problems at places that an operator has acknowledged, with the reasons. The numbers of problems do not include
+  /// them.
+  var acknowledged: [AuditProblem] = []
 
   /// Whether there is no problem.
   var isSound: Bool { lost + unannounced + notSetAside + unreadable + deletedUnread == 0 }
@@ -45,7 +51,8 @@ struct AuditReport: Encodable, Equatable {
   var text: [String] {
     var lines = [
       "accepted \(accepted) = settled \(settled) + in flight \(inFlight)" + (lost > 0 ? " + LOST \(lost)" : "")
-        + (statusDeleted > 0 ? " + status deleted for its age \(statusDeleted)" : ""),
+        + (statusDeleted > 0 ? " + status deleted for its age \(statusDeleted)" : "")
+        + (lostAcknowledged > 0 ? " + lost and acknowledged \(lostAcknowledged)" : ""),
       "waiting in retry topics \(waitingInRetryTopics), dead letters \(deadLettered), repeated statuses \(repeated)",
     ]
     if recordDeleted > 0 {
@@ -63,11 +70,9 @@ struct AuditReport: Encodable, Equatable {
       (deletedUnread, "records were deleted unread"),
     ]
     for (count, what) in wrong where count > 0 { lines.append("WRONG: \(count) \(what)") }
-    for problem in problems {
-      let place = "\(problem.topic)/\(problem.partition)/\(problem.offset)"
-      let send = problem.id.map { " \($0) of hub \(problem.hub ?? "")" } ?? ""
-      lines.append("  \(problem.kind.rawValue) \(place)\(send)")
-    }
+    for problem in problems { lines.append("  \(problem)") }
+    if !acknowledged.isEmpty { lines.append("Acknowledged and not counted: \(acknowledged.count)") }
+    for problem in acknowledged { lines.append("  \(problem): \(Printable.line(problem.reason ?? ""))") }
     if isSound { lines.append("Nothing is wrong.") }
     return lines
   }
@@ -99,6 +104,16 @@ struct AuditProblem: Encodable, Equatable {
   let topic: String
   let partition: Int32
   let offset: Int64
+  /// Why an operator has acknowledged it; nil if nobody has.
+  var reason: String?
+}
+
+extension AuditProblem: CustomStringConvertible {
+  /// The kind, the place, and the send.
+  var description: String {
+    let send = id.map { " \($0) of hub \(hub ?? "")" } ?? ""
+    return "\(kind.rawValue) \(topic)/\(partition)/\(offset)\(send)"
+  }
 }
 
 /// A record's place in the log.

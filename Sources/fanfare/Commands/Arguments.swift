@@ -21,6 +21,17 @@ extension LogPlace: ExpressibleByArgument {
   }
 }
 
+/// A place in the log on the command line, written `topic/partition/offset`.
+struct PlaceArgument: ExpressibleByArgument {
+  let place: AuditPlace
+
+  init?(argument: String) {
+    let parts = argument.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+    guard parts.count == 2, !parts[0].isEmpty, let place = LogPlace(argument: String(parts[1])) else { return nil }
+    self.place = AuditPlace(topic: String(parts[0]), partition: place.partition, offset: place.offset)
+  }
+}
+
 /// A platform on the command line: in any letter case, and `gcm` for `fcm`.
 struct PlatformArgument: ExpressibleByArgument {
   let platform: Platform

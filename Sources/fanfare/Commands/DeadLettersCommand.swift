@@ -71,7 +71,7 @@ struct DeadLettersCommand: AsyncParsableCommand {
       abstract: "Prints one dead letter with its record.",
       discussion: """
         Prints the lines that describe the letter, an empty line, and the record's value; bytes that are not UTF-8 \
-        appear as U+FFFD. With --json it prints the letter's own record, which keeps such bytes as base64.
+        appear as U+FFFD, and control characters as \\u{…}. With --json it prints the letter's own record, which keeps such bytes as base64.
         """)
 
     @OptionGroup var common: CommonOptions
@@ -92,9 +92,9 @@ struct DeadLettersCommand: AsyncParsableCommand {
         return false
       }
       guard let found else { throw ValidationError("there is no dead letter at \(letter)") }
-      guard !json else { return Console.print(String(decoding: found.record, as: UTF8.self)) }
+      guard !json else { return Console.print(jsonText: String(decoding: found.record, as: UTF8.self)) }
       Console.print(LetterLine(found).text)
-      if let key = found.letter.key { Console.print("key \(String(decoding: key, as: UTF8.self))") }
+      if let key = found.letter.key { Console.print("key \(Printable.line(String(decoding: key, as: UTF8.self)))") }
       Console.print()
       Console.print(String(decoding: found.letter.value, as: UTF8.self))
     }

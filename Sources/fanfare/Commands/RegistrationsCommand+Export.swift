@@ -71,7 +71,14 @@ extension RegistrationsCommand {
       defer { progress.interrupt() }
       let count = try await export.run(
         to: { bytes in
-          if let file { try file.write(bytes) } else { try FileHandle.standardOutput.write(contentsOf: bytes) }
+          if let file {
+            try file.write(bytes)
+          } else if Console.isTerminal {
+            // Each line has its end already.
+            Console.print(jsonText: String(decoding: bytes, as: UTF8.self).trimmingSuffix { $0.isNewline })
+          } else {
+            try FileHandle.standardOutput.write(contentsOf: bytes)
+          }
         },
         report: { count, share in progress.show(TransferProgress.State(count: count, share: share)) })
       try file?.finish()

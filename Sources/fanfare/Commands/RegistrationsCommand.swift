@@ -71,7 +71,9 @@ struct TombstoneLine: Encodable {
   }
 
   /// The tombstone as a line of text.
-  var text: String { ([at, registration, cause] + (detail.isEmpty ? [] : [detail])).joined(separator: " ") }
+  var text: String {
+    Printable.line(([at, registration, cause] + (detail.isEmpty ? [] : [detail])).joined(separator: " "))
+  }
 }
 
 /// The option that selects a hub's registrations.

@@ -116,6 +116,7 @@ struct LetterLine: Encodable {
 
   /// The letter as a line of text.
   var text: String {
-    "\(letter)  \(at)  \(reason)  from \(origin)  \(valueSize) bytes\(isWhole ? "" : " (not all kept)")  \(detail)"
+    Printable.line(
+      "\(letter)  \(at)  \(reason)  from \(origin)  \(valueSize) bytes\(isWhole ? "" : " (not all kept)")  \(detail)")
   }
 }

@@ -52,6 +52,26 @@ import Testing
     }
   }
 
+  @Test func acknowledgedProblemsDoNotCount() {
+    func report(_ acknowledged: [AuditPlace: String]) -> AuditReport {
+      var account = Account(topics: Self.topics, positions: Self.positions, acknowledged: acknowledged)
+      account.add(.unreadable, at: Self.status(4), time: UnixTime(milliseconds: 0))
+      account.add(.accepted(Self.key(1)), at: Self.sends(3), time: UnixTime(milliseconds: 0))
+      account.add(Self.ended(Self.key(2)), at: Self.status(7), time: UnixTime(milliseconds: 0))
+      account.add(.poison, at: Self.sends(5), time: UnixTime(milliseconds: 0))
+      return account.report(deleted: [(Self.sends(0), 2)])
+    }
+    let all = [Self.status(4), Self.sends(3), Self.status(7), Self.sends(5), Self.sends(0)]
+    let counted = report([:])
+    #expect(counted.problems.count == 5 && counted.acknowledged.isEmpty && !counted.isSound)
+    let known = report(Dictionary(uniqueKeysWithValues: all.map { ($0, "a trial\u{1B}") }))
+    #expect(known.problems.isEmpty && known.acknowledged.count == 5 && known.isSound)
+    #expect(known.lost == 0 && known.unreadable == 0 && known.lostAcknowledged == 1)
+    let lines = known.text.joined(separator: "\n")
+    #expect(lines.contains("  unreadable fanfare.status/0/4: a trial\\u{1b}") && lines.contains("Nothing is wrong."))
+    #expect(report([Self.status(4): "a trial"]).problems.count == 4)
+  }
+
   @Test func sendIsSettledInFlightOrLost() {
     let report = report([
       (.accepted(Self.key(1)), Self.sends(3)), (Self.ended(Self.key(1)), Self.status(0)),

@@ -2,6 +2,13 @@ CREATE TABLE fanfare_schema (
     component text NOT NULL,
     version integer NOT NULL
 );
+CREATE TABLE ledger_acknowledgements (
+    topic text NOT NULL COLLATE pg_catalog."C",
+    part integer NOT NULL,
+    log_offset bigint NOT NULL,
+    reason text NOT NULL,
+    acknowledged_at bigint NOT NULL
+);
 CREATE TABLE ledger_attempts (
     day integer NOT NULL,
     hub text NOT NULL COLLATE pg_catalog."C",
@@ -120,29 +127,29 @@ CREATE TABLE ledger_totals (
 );
 ALTER TABLE ONLY ledger_sends ATTACH PARTITION ledger_sends_20717 FOR VALUES FROM (20717) TO (20718);
 ALTER TABLE ONLY ledger_sends ATTACH PARTITION ledger_sends_rest DEFAULT;
-INSERT INTO fanfare_schema VALUES ('ledger', 1);
+INSERT INTO fanfare_schema VALUES ('ledger', 2);
 INSERT INTO ledger_attempts VALUES (20717, 'default', '019f0000-0000-7000-8000-00000000000a', '\x0000000000000001000000000000000103', 1, 1, 1790000070000, '\x110214022202250243024602', NULL);
 INSERT INTO ledger_attempts VALUES (20717, 'default', '019f0000-0000-7000-8000-00000000000b', '\x0000000000000001000000000000000102', 1, 1, 1790000071000, NULL, '\x0000000000000007000000000000000011c8010100');
 INSERT INTO ledger_attempts VALUES (20717, 'default', '019f0000-0000-7000-8000-00000000000b', '\x0000000000000002000000000000000203', 1, 1, 1790000071000, NULL, '\x');
 INSERT INTO ledger_days VALUES (20717);
-INSERT INTO ledger_device_totals VALUES ('default', 1, 1, 27, 1);
-INSERT INTO ledger_device_totals VALUES ('default', 1, 4, 27, 1);
-INSERT INTO ledger_device_totals VALUES ('default', 2, 2, 27, 1);
-INSERT INTO ledger_device_totals VALUES ('default', 2, 5, 27, 1);
-INSERT INTO ledger_device_totals VALUES ('default', 4, 3, 27, 1);
-INSERT INTO ledger_device_totals VALUES ('default', 4, 6, 27, 1);
-INSERT INTO ledger_device_totals VALUES ('default', 1, 1, 38, 1);
-INSERT INTO ledger_device_totals VALUES ('default', 1, 4, 38, 1);
-INSERT INTO ledger_device_totals VALUES ('default', 2, 2, 38, 1);
-INSERT INTO ledger_device_totals VALUES ('default', 2, 5, 38, 1);
-INSERT INTO ledger_device_totals VALUES ('default', 4, 3, 38, 1);
-INSERT INTO ledger_device_totals VALUES ('default', 4, 6, 38, 1);
-INSERT INTO ledger_device_totals VALUES ('default', 1, 1, 13, 6);
-INSERT INTO ledger_device_totals VALUES ('default', 1, 4, 13, 6);
-INSERT INTO ledger_device_totals VALUES ('default', 2, 2, 13, 9);
-INSERT INTO ledger_device_totals VALUES ('default', 2, 5, 13, 6);
-INSERT INTO ledger_device_totals VALUES ('default', 4, 3, 13, 6);
-INSERT INTO ledger_device_totals VALUES ('default', 4, 6, 13, 6);
+INSERT INTO ledger_device_totals VALUES ('default', 1, 1, 52, 1);
+INSERT INTO ledger_device_totals VALUES ('default', 1, 4, 52, 1);
+INSERT INTO ledger_device_totals VALUES ('default', 2, 2, 52, 1);
+INSERT INTO ledger_device_totals VALUES ('default', 2, 5, 52, 1);
+INSERT INTO ledger_device_totals VALUES ('default', 4, 3, 52, 1);
+INSERT INTO ledger_device_totals VALUES ('default', 4, 6, 52, 1);
+INSERT INTO ledger_device_totals VALUES ('default', 1, 1, 9, 1);
+INSERT INTO ledger_device_totals VALUES ('default', 1, 4, 9, 1);
+INSERT INTO ledger_device_totals VALUES ('default', 2, 2, 9, 1);
+INSERT INTO ledger_device_totals VALUES ('default', 2, 5, 9, 1);
+INSERT INTO ledger_device_totals VALUES ('default', 4, 3, 9, 1);
+INSERT INTO ledger_device_totals VALUES ('default', 4, 6, 9, 1);
+INSERT INTO ledger_device_totals VALUES ('default', 1, 1, 10, 6);
+INSERT INTO ledger_device_totals VALUES ('default', 1, 4, 10, 6);
+INSERT INTO ledger_device_totals VALUES ('default', 2, 2, 10, 9);
+INSERT INTO ledger_device_totals VALUES ('default', 2, 5, 10, 6);
+INSERT INTO ledger_device_totals VALUES ('default', 4, 3, 10, 6);
+INSERT INTO ledger_device_totals VALUES ('default', 4, 6, 10, 6);
 INSERT INTO ledger_duplicates VALUES (20717, 'default', '019f0000-0000-7000-8000-000000000001', 0, 1781274413457202960);
 INSERT INTO ledger_parts VALUES (20717, 'default', '019f0000-0000-7000-8000-000000000009', '\x0000000000000001000000000000000103', 0, 7920496882223037986);
 INSERT INTO ledger_parts VALUES (20717, 'default', '019f0000-0000-7000-8000-000000000009', '\x0000000000000001000000000000000103', 1, -121763457840144438);
@@ -166,14 +173,16 @@ INSERT INTO ledger_sends_20717 VALUES ('default', '019f0000-0000-7000-8000-00000
 INSERT INTO ledger_sends_20717 VALUES ('other', '019f0000-0000-7000-8000-00000000000c', 20717, 1790000012000, 1, 0, NULL, NULL, NULL, 0, true, -7891166239745511825, 4407635918424856060, 8897539510197192072, 'alice', 'username:bob', NULL, NULL);
 INSERT INTO ledger_sends_20717 VALUES ('default', '019f0000-0000-7000-8000-00000000000e', 20717, 1790000014000, 1, 0, NULL, NULL, NULL, 0, true, -7433891273608499558, NULL, -7828112895087317771, NULL, 'device/apns', NULL, NULL);
 INSERT INTO ledger_sends_rest VALUES ('default', '019f0000-0000-7000-8000-00000000000d', 20677, 1786544000000, 1, 0, NULL, NULL, NULL, 0, true, -7433891273608499558, -7824038632935893729, 2795972352302425269, 'alice', 'username:bob', NULL, NULL);
-INSERT INTO ledger_totals VALUES ('default', 33, 6, 0, 0, 0, 0, 0, 0, 0);
-INSERT INTO ledger_totals VALUES ('default', 27, 1, 6, 1, 1, 1, 1, 1, 0);
-INSERT INTO ledger_totals VALUES ('default', 38, 1, 1, 0, 0, 0, 0, 0, 1);
-INSERT INTO ledger_totals VALUES ('default', 13, 3, 1, 0, 0, 0, 0, 3, 0);
-INSERT INTO ledger_totals VALUES ('default', 18, 2, 0, 0, 0, 0, 0, 0, 0);
-INSERT INTO ledger_totals VALUES ('other', 18, 1, 0, 0, 0, 0, 0, 0, 0);
+INSERT INTO ledger_totals VALUES ('default', 39, 6, 0, 0, 0, 0, 0, 0, 0);
+INSERT INTO ledger_totals VALUES ('default', 52, 1, 6, 1, 1, 1, 1, 1, 0);
+INSERT INTO ledger_totals VALUES ('default', 9, 1, 1, 0, 0, 0, 0, 0, 1);
+INSERT INTO ledger_totals VALUES ('default', 10, 3, 1, 0, 0, 0, 0, 3, 0);
+INSERT INTO ledger_totals VALUES ('default', 3, 2, 0, 0, 0, 0, 0, 0, 0);
+INSERT INTO ledger_totals VALUES ('other', 3, 1, 0, 0, 0, 0, 0, 0, 0);
 ALTER TABLE ONLY fanfare_schema
     ADD CONSTRAINT fanfare_schema_pkey PRIMARY KEY (component);
+ALTER TABLE ONLY ledger_acknowledgements
+    ADD CONSTRAINT ledger_acknowledgements_pkey PRIMARY KEY (topic, part, log_offset);
 ALTER TABLE ONLY ledger_attempts
     ADD CONSTRAINT ledger_attempts_pkey PRIMARY KEY (day, hub, send, attempt);
 ALTER TABLE ONLY ledger_days
