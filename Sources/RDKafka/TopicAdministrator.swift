@@ -1,8 +1,8 @@
 package import Logging
 
-/// Creates and deletes topics on a real cluster.
+/// Creates, describes, changes and deletes topics on a real cluster.
 package struct TopicAdministrator: Sendable {
-  private let handle: AdminHandle
+  let handle: AdminHandle
   private let logger: Logger
 
   /// Creates an administrator without contacting a broker.

@@ -20,6 +20,8 @@ package enum APIRole {
   /// refuses sends before records are dropped.
   package static func services(_ runtime: Runtime, backlog: BacklogMonitor? = nil) async throws -> RoleServices {
     let settings = runtime.settings
+    let check = try await DurabilityCheck.start(
+      settings.kafka, role: "api", topics: [settings.kafka.topics.sends], logger: runtime.logger)
     let registry = try await settings.registry.open(role: "api", waits: true, logger: runtime.logger)
     let history = try settings.ledger.history(logger: runtime.logger)
     let (role, frontEnd) = try services(
@@ -31,7 +33,8 @@ package enum APIRole {
           authenticators: try hub.authenticators(boundTo: settings.api.frontEnd.host, logger: runtime.logger),
           quota: hub.quota)
       }, backlog: backlog)
-    var services = role.services
+    var services = [check].compactMap { $0 } + role.services
+    services += settings.kafka.credentialWatches(logger: runtime.logger)
     services.append(
       Announcement(name: "api", file: settings.api.announceFile, logger: runtime.logger) {
         Announcement.address(host: settings.api.frontEnd.host, port: try await frontEnd.boundPort())

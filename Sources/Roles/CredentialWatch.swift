@@ -4,15 +4,15 @@ import Logging
 import PushServices
 import ServiceLifecycle
 
-/// Gives a sender its new credential when the credential's files change.
+/// Gives a sender, or the Kafka clients, their new credential when the credential's files change.
 ///
 /// No restart is needed, and requests in flight are not lost.
 ///
 /// It reads the files once a second and compares their contents, because a credential often lies behind a symbolic
 /// link. If the new credential is unusable, the watch logs the error and the sender keeps the old one.
 struct CredentialWatch: Service {
-  let hub: HubName
-  let platform: Platform
+  /// Names the credential in the log.
+  let metadata: Logger.Metadata
   /// The files that hold the credential.
   let files: [String]
   let logger: Logger
@@ -40,12 +40,11 @@ struct CredentialWatch: Service {
   private func renew() {
     do {
       guard try use() else { return }
-      logger.notice(
-        "Credential replaced", metadata: [LogKeys.hub: "\(hub)", LogKeys.platform: "\(platform.rawValue)"])
+      logger.notice("Credential replaced", metadata: metadata)
     } catch {
       logger.error(
         "New credential rejected; the old one stays in use",
-        metadata: [LogKeys.hub: "\(hub)", LogKeys.platform: "\(platform.rawValue)", LogKeys.error: "\(error)"])
+        metadata: metadata.merging([LogKeys.error: "\(error)"]) { $1 })
     }
   }
 }
@@ -55,7 +54,9 @@ extension HubSettings {
   func credentialWatches(of senders: [any PushSender], logger: Logger) -> [CredentialWatch] {
     senders.compactMap { sender in
       func watch(_ files: [String], _ use: @escaping @Sendable () throws -> Bool) -> CredentialWatch {
-        CredentialWatch(hub: name, platform: sender.platform, files: files, logger: logger, use: use)
+        CredentialWatch(
+          metadata: [LogKeys.hub: "\(name)", LogKeys.platform: "\(sender.platform.rawValue)"], files: files,
+          logger: logger, use: use)
       }
       if let simulator {
         let directory = SimulatorDirectory(path: simulator)
@@ -67,7 +68,7 @@ extension HubSettings {
           }
         case let sender as FCMSender:
           return watch([directory.serviceAccountFile]) {
-            try sender.use(try FCMSettings.account(at: directory.serviceAccountFile))
+            try sender.use(try directory.serviceAccount())
           }
         default: return nil
         }
@@ -82,11 +83,11 @@ extension HubSettings {
         }
       case let sender as FCMSender:
         return fcm.map { settings in
-          watch([settings.file]) { try sender.use(try FCMSettings.account(at: settings.file)) }
+          watch([settings.file.path]) { try sender.use(try settings.account()) }
         }
       case let sender as WNSSender:
         return wns.map { settings in
-          watch([settings.file]) { try sender.use(secret: try WNSSettings.secret(at: settings.file)) }
+          watch([settings.file.path]) { try sender.use(secret: try settings.file.text()) }
         }
       default: return nil
       }

@@ -11,9 +11,14 @@ package enum LedgerRole {
     try await runtime.settings.kafka.awaitedFile?.appear(logger: runtime.logger)
   }
 
-  package static func services(_ runtime: Runtime) throws -> RoleServices {
+  package static func services(_ runtime: Runtime) async throws -> RoleServices {
     let settings = runtime.settings
+    let check = try await DurabilityCheck.start(
+      settings.kafka, role: "ledger", topics: [settings.kafka.topics.sends, settings.kafka.topics.status],
+      logger: runtime.logger)
     var (role, _) = try services(runtime, client: try settings.kafka.client("ledger"))
+    if let check { role.services.insert(check, at: 0) }
+    role.services += settings.kafka.credentialWatches(logger: runtime.logger)
     role.services += runtime.operations(checks: role.checks)
     return role
   }

@@ -30,8 +30,7 @@ package struct SimulatorDirectory: Sendable {
     var apns = APNsConfiguration(
       hub: hub, keyID: ids.keyID, teamID: ids.teamID, privateKey: key, topic: ids.bundleIDs.first ?? "")
     (apns.host, apns.port, apns.trustRoots) = (endpoints.host, endpoints.apnsPort, authority)
-    let account = try ServiceAccountKey(json: [UInt8](contents(serviceAccountFile)))
-    var fcm = FCMConfiguration(hub: hub, serviceAccount: account)
+    var fcm = FCMConfiguration(hub: hub, serviceAccount: try serviceAccount())
     (fcm.host, fcm.port, fcm.trustRoots) = (endpoints.host, endpoints.fcmPort, authority)
     let app = try decode(WindowsApp.self, file("wns.json"))
     var wns = WNSConfiguration(hub: hub, flow: .store(packageSID: app.packageSID, secret: app.packageSecret))
@@ -44,6 +43,11 @@ package struct SimulatorDirectory: Sendable {
   /// The APNs key that the simulator accepts now, and its id.
   func apnsKey() throws -> (privateKey: String, id: String) {
     (try text(file("apns.p8")), try decode(APNsIDs.self, file("apns.json")).keyID)
+  }
+
+  /// The service account that the simulator accepts now.
+  func serviceAccount() throws -> ServiceAccountKey {
+    try ServiceAccountKey(json: [UInt8](contents(serviceAccountFile)))
   }
 
   private func file(_ name: String) -> String { "\(path)/\(name)" }

@@ -14,6 +14,8 @@ package enum WorkerRole {
 
   package static func services(_ runtime: Runtime) async throws -> RoleServices {
     let settings = runtime.settings
+    let check = try await DurabilityCheck.start(
+      settings.kafka, role: "worker", topics: settings.kafka.topics.all, logger: runtime.logger)
     let registry = try await settings.registry.open(role: "worker", waits: true, logger: runtime.logger)
     var senders: [HubName: [any PushSender]] = [:]
     var watches: [CredentialWatch] = []
@@ -23,7 +25,9 @@ package enum WorkerRole {
       watches += hub.credentialWatches(of: ofHub, logger: runtime.logger)
     }
     var role = try services(runtime, client: try settings.kafka.client("worker"), registry: registry, senders: senders)
+    if let check { role.services.insert(check, at: 0) }
     role.services += watches
+    role.services += settings.kafka.credentialWatches(logger: runtime.logger)
     role.services += runtime.operations(
       checks: role.checks, liveness: [EventLoopsCheck(group: Runtime.pushEventLoopGroup, name: "event loops of pushes")]
     )

@@ -32,7 +32,7 @@ struct RoleCommand: AsyncParsableCommand {
       services = try await WorkerRole.services(runtime)
     case .ledger:
       try await LedgerRole.awaitOthers(runtime)
-      services = try LedgerRole.services(runtime)
+      services = try await LedgerRole.services(runtime)
     }
     if let clock = runtime.clock as? SteppedWallClock {
       services.services.insert(UntilShutdown { await clock.run() }, at: 0)
@@ -79,7 +79,11 @@ extension Settings {
     var workshop: WorkshopSettings?
     var settings = try await load { (reader) throws(SettingsError) in workshop = try WorkshopSettings(from: reader) }
     guard let workshop else { preconditionFailure("the settings were loaded without the workshop's keys") }
-    if workshop.isEmbedded { settings.kafka.profile = .embedded }
+    if workshop.isEmbedded {
+      settings.kafka.profile = .embedded
+      // The cluster keeps its records in memory and has no settings.
+      settings.kafka.durabilityCheck = .off
+    }
     return (settings, workshop)
   }
 }

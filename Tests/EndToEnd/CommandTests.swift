@@ -13,7 +13,10 @@ import Testing
     _ arguments: [String], environment: [String: String] = [:], within limit: Duration = .seconds(120)
   ) async throws -> (status: Int32, lines: [String], errors: String) {
     try await withDirectory("command") { directory in
-      try Data(repeating: UInt8(ascii: "x"), count: 8192).write(to: directory.appending(path: "notes"))
+      let notes = directory.appending(path: "notes")
+      try Data(repeating: UInt8(ascii: "x"), count: 8192).write(to: notes)
+      // Some tests name it as the file of a secret.
+      try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: notes.path)
       let process = try ChildProcess(
         arguments, name: arguments.first ?? "fanfare", environment: environment,
         program: Self.program(of: arguments), directory: directory)

@@ -81,9 +81,8 @@ import Yams
 
   /// The settings of a push service are read only if it has credentials.
   @Test func exampleHasTheDefaultsOfPushServices() async throws {
-    let file = FileManager.default.temporaryDirectory.appending(path: "fanfare-key-\(UUID())")
-    try "key\n".write(to: file, atomically: true, encoding: .utf8)
-    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: file) } }
+    let file = try SecretFixture("key\n")
+    defer { #expect(throws: Never.self) { try file.remove() } }
     let credentials = [
       "APNS_KEY_FILE": file.path, "APNS_KEY_ID": "ABCDEFGHIJ", "APNS_TEAM_ID": "ABCDEFGHIJ", "APNS_TOPIC": "app",
       "WNS_SECRET_FILE": file.path, "WNS_PACKAGE_SID": "ms-app://s-1", "WNS_CONNECT_HOST": "127.0.0.1",
@@ -227,9 +226,8 @@ import Yams
   }
 
   @Test(arguments: ["registry", "ledger"]) func passwordWithoutDatabaseIsRefused(section: String) async throws {
-    let secret = FileManager.default.temporaryDirectory.appending(path: "fanfare-secret-\(UUID())")
-    try "marked-secret\n".write(to: secret, atomically: true, encoding: .utf8)
-    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: secret) } }
+    let secret = try SecretFixture("marked-secret\n")
+    defer { #expect(throws: Never.self) { try secret.remove() } }
     let prefix = "FANFARE_\(section.uppercased())_POSTGRES"
     let given = ["\(prefix)_PASSWORD_FILE": secret.path]
     let error = await #expect(throws: SettingsError.self) { try await Settings.load(file: nil, environment: given) }
@@ -286,9 +284,8 @@ import Yams
 
   /// swift-configuration derives `…_KEY_IDFILE`; the expected spelling `…_KEY_ID_FILE` works as well.
   @Test(arguments: ["KEY_ID_FILE", "KEY_IDFILE"]) func apnsKeyIDComesFromFile(variable: String) async throws {
-    let file = FileManager.default.temporaryDirectory.appending(path: "fanfare-key-\(UUID())")
-    try "ABCDEFGHIJ\n".write(to: file, atomically: true, encoding: .utf8)
-    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: file) } }
+    let file = try SecretFixture("ABCDEFGHIJ\n")
+    defer { #expect(throws: Never.self) { try file.remove() } }
     let given = ["KEY_FILE": file.path, variable: file.path, "TEAM_ID": "ABCDEFGHIJ", "TOPIC": "app"]
     let settings = try await Settings.load(
       file: nil, environment: Dictionary(uniqueKeysWithValues: given.map { ("FANFARE_HUB_DEFAULT_APNS_\($0)", $1) }))
@@ -343,9 +340,8 @@ import Yams
   }
 
   @Test func secretsDoNotAppearInSettings() async throws {
-    let file = FileManager.default.temporaryDirectory.appending(path: "fanfare-secret-\(UUID())")
-    try "marked-secret\n".write(to: file, atomically: true, encoding: .utf8)
-    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: file) } }
+    let file = try SecretFixture("marked-secret\n")
+    defer { #expect(throws: Never.self) { try file.remove() } }
     let settings = try await Settings.load(
       file: nil,
       environment: [

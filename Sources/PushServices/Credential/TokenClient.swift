@@ -1,5 +1,6 @@
 import AsyncHTTPClient
 import FanfareCore
+import FoundationEssentials
 import Logging
 import NIOCore
 import NIOHTTP1
@@ -21,8 +22,17 @@ struct TokenClient: Sendable {
   let logger: Logger
 
   /// Posts a form and reads the answer. Any failure on the way counts as an unavailable endpoint.
-  func post(_ form: [Field]) async -> TokenAnswer {
+  func post(_ form: [Field]) async -> TokenAnswer { await post(form, authorization: nil) }
+
+  /// Posts a form as a client that authenticates with its id and secret (RFC 6749 §2.3.1), and reads the answer.
+  func post(_ form: [Field], user: String, password: String) async -> TokenAnswer {
+    let credentials = Data(Array(Self.escape(user).utf8) + [UInt8(ascii: ":")] + Array(Self.escape(password).utf8))
+    return await post(form, authorization: "Basic \(credentials.base64EncodedString())")
+  }
+
+  private func post(_ form: [Field], authorization: String?) async -> TokenAnswer {
     var request = HTTPClientRequest(url: url)
+    if let authorization { request.headers.add(name: "authorization", value: authorization) }
     request.method = .POST
     request.headers.add(name: "content-type", value: "application/x-www-form-urlencoded")
     request.headers.add(name: "accept", value: "application/json")
@@ -56,17 +66,18 @@ struct TokenClient: Sendable {
   /// Encodes as `application/x-www-form-urlencoded`: escapes everything except the characters that RFC 3986 §2.3 calls
   /// unreserved.
   static func encode(_ form: [Field]) -> [UInt8] {
-    func escape(_ text: String) -> String {
-      text.utf8.reduce(into: "") { output, byte in
-        if byte.isLetterOrDigit || "-._~".utf8.contains(byte) {
-          output.unicodeScalars.append(Unicode.Scalar(byte))
-        } else {
-          // Upper case, as RFC 3986 §2.1 recommends.
-          output += (byte < 0x10 ? "%0" : "%") + String(byte, radix: 16, uppercase: true)
-        }
+    Array(form.map { "\(escape($0.name))=\(escape($0.value))" }.joined(separator: "&").utf8)
+  }
+
+  private static func escape(_ text: String) -> String {
+    text.utf8.reduce(into: "") { output, byte in
+      if byte.isLetterOrDigit || "-._~".utf8.contains(byte) {
+        output.unicodeScalars.append(Unicode.Scalar(byte))
+      } else {
+        // Upper case, as RFC 3986 §2.1 recommends.
+        output += (byte < 0x10 ? "%0" : "%") + String(byte, radix: 16, uppercase: true)
       }
     }
-    return Array(form.map { "\(escape($0.name))=\(escape($0.value))" }.joined(separator: "&").utf8)
   }
 }
 

@@ -2,7 +2,7 @@ import CRDKafka
 
 /// A handle for administration. All calls block the thread.
 final class AdminHandle: Sendable {
-  private let handle: Handle
+  let handle: Handle
 
   /// Creates a handle without contacting a broker.
   init(properties: PropertySet) throws(RDKafkaError) {
@@ -54,7 +54,7 @@ final class AdminHandle: Sendable {
   }
 
   /// The event with the answer to a request, which the caller destroys. Throws if there was none.
-  private func answer(
+  func answer(
     _ operation: rd_kafka_admin_op_t, _ what: String, _ timeoutMilliseconds: Int32,
     _ ask: (_ options: OpaquePointer?, _ queue: OpaquePointer) -> Void
   ) throws(RDKafkaError) -> OpaquePointer {

@@ -64,6 +64,8 @@ extension Handle {
 struct ClusterOverview: Sendable {
   /// The number of partitions by topic.
   var topics: [String: Int32] = [:]
+  /// The smallest number of replicas of a partition by topic.
+  var replicas: [String: Int] = [:]
   /// The ids of the brokers.
   var brokers: Set<Int32> = []
   /// The id of the broker that creates topics; -1 if it is unknown.
@@ -87,7 +89,12 @@ extension Handle {
     var overview = ClusterOverview()
     for index in 0..<Int(unsafe metadata.pointee.topic_cnt) {
       guard let topic = unsafe metadata.pointee.topics?[index] else { continue }
-      unsafe overview.topics[String(cString: topic.topic)] = topic.partition_cnt
+      let name = unsafe String(cString: topic.topic)
+      overview.topics[name] = unsafe topic.partition_cnt
+      for partition in 0..<Int(unsafe topic.partition_cnt) {
+        guard let replicas = unsafe topic.partitions?[partition].replica_cnt else { continue }
+        overview.replicas[name] = min(overview.replicas[name] ?? .max, Int(replicas))
+      }
     }
     for index in 0..<Int(unsafe metadata.pointee.broker_cnt) {
       guard let broker = unsafe metadata.pointee.brokers?[index] else { continue }

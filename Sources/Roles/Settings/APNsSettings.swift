@@ -15,6 +15,8 @@ import PushServices
 /// - `apns.maximumConnections` (1…1000, default 4): also applies to a simulator.
 struct APNsSettings: Sendable {
   let configuration: APNsConfiguration
+  /// The key file, which exists if the settings do.
+  private let keyFile: SecretFile?
   /// The key file and, if configured, the file with the key's id.
   let files: [String]
   /// Whether the key's id comes from a file.
@@ -22,12 +24,13 @@ struct APNsSettings: Sendable {
 
   init?(hub: HubName, from reader: SettingsReader) throws(SettingsError) {
     let prefix = "hub.\(hub).apns"
-    let key = try reader.contents(ofFileAt: "\(prefix).keyFile")
-    let keyFile = try reader.optionalString("\(prefix).keyFile")
+    let keyFile = try reader.secretFile(at: "\(prefix).keyFile")
+    let key = try keyFile?.text()
     let (givenID, keyIDFile) = try reader.oneOf("\(prefix).keyID", "\(prefix).keyIDFile")
     var keyID = givenID
     if let keyIDFile { keyID = try Self.keyID(at: keyIDFile, key: "\(prefix).keyIDFile") }
-    files = [keyFile, keyIDFile].compactMap(\.self)
+    self.keyFile = keyFile
+    files = [keyFile?.path, keyIDFile].compactMap(\.self)
     let teamID = try reader.optionalString("\(prefix).teamID")
     let topic = try reader.optionalString("\(prefix).topic")
     var configuration = APNsConfiguration(
@@ -56,7 +59,7 @@ struct APNsSettings: Sendable {
   /// Reads the key and its id again. Throws when a file cannot be read.
   func readKey() throws(SettingsError) -> (key: String, id: String) {
     let prefix = "hub.\(configuration.hub).apns"
-    let key = try SettingsReader.contents(of: files[0], key: "\(prefix).keyFile")
+    let key = try keyFile?.text() ?? ""
     return (key, hasKeyIDFile ? try Self.keyID(at: files[1], key: "\(prefix).keyIDFile") : configuration.keyID)
   }
 

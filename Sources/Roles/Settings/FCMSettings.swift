@@ -16,7 +16,7 @@ import PushServices
 struct FCMSettings: Sendable {
   let configuration: FCMConfiguration
   /// The service account's key file.
-  let file: String
+  let file: SecretFile
   /// The most pushes of all workers together in any 60 seconds.
   let maximumPerMinute: Int
 
@@ -25,7 +25,7 @@ struct FCMSettings: Sendable {
 
   init?(hub: HubName, from reader: SettingsReader) throws(SettingsError) {
     let prefix = "hub.\(hub).fcm"
-    let file = try reader.optionalString("\(prefix).serviceAccountFile")
+    let file = try reader.secretFile(at: "\(prefix).serviceAccountFile")
     let host = try reader.optionalString("\(prefix).host")
     let port = try reader.int("\(prefix).port", default: 443, in: 1...65535)
     let tokenEndpoint = try reader.optionalString("\(prefix).tokenEndpoint")
@@ -34,7 +34,7 @@ struct FCMSettings: Sendable {
     maximumPerMinute = try Self.quota(of: hub, default: Self.defaultQuota, from: reader)
     guard let file else { return nil }
     self.file = file
-    let account = try SettingsReader.contents(of: file, key: "\(prefix).serviceAccountFile")
+    let account = try file.text()
     do {
       var configuration = FCMConfiguration(hub: hub, serviceAccount: try ServiceAccountKey(json: Array(account.utf8)))
       configuration.host = host ?? configuration.host
@@ -59,7 +59,5 @@ struct FCMSettings: Sendable {
   }
 
   /// Reads the service account's key file again. Throws when the file is unusable.
-  static func account(at file: String) throws -> ServiceAccountKey {
-    try ServiceAccountKey(json: Array(try SettingsReader.contents(of: file, key: "fcm.serviceAccountFile").utf8))
-  }
+  func account() throws -> ServiceAccountKey { try ServiceAccountKey(json: Array(try file.text().utf8)) }
 }

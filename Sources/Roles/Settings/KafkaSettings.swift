@@ -15,15 +15,22 @@ package import RDKafka
 ///   status topic has a quarter of them and a retry topic an eighth, rounded down and at least one. This many workers,
 ///   and a quarter of this many ledgers, can share the work.
 /// - `kafka.replicationFactor` (1…10, default 3): the replicas of each topic that `fanfare topics create` makes.
-/// - `kafka.properties` (list of `key=value`): further librdkafka properties, for example `security.protocol=SASL_SSL`.
-/// - `kafka.passwordFile` (text): a file with the value of `sasl.password`.
+/// - `kafka.durabilityCheck` (`refuse`, `warn` or `off`, default `refuse`): whether a role starts when the topics can lose
+///   acknowledged sends, because of too few replicas (fewer than `kafka.replicationFactor`) or of other settings.
+/// - `kafka.security.…`: TLS and authentication; see ``KafkaSecuritySettings``.
+/// - `kafka.properties` (list of `key=value`): further librdkafka properties, for example `socket.timeout.ms=30000`.
+/// - `kafka.passwordFile` (text): a file with the value of the property `sasl.password`.
 package struct KafkaSettings: Sendable, CustomReflectable {
   let bootstrapServers: String?
   let bootstrapServersFile: String?
   package let topics: Topics
   let partitions: Int
   package let replicationFactor: Int
+  /// What a role does when the topics break a promise.
+  package var durabilityCheck: DurabilityPolicy
   let properties: [String: String]
+  /// Nil if ``properties`` say all about TLS and authentication.
+  let security: KafkaSecuritySettings?
   /// The kind of cluster. No configuration key of the product sets it.
   package var profile = ClusterProfile()
 
@@ -47,17 +54,21 @@ package struct KafkaSettings: Sendable, CustomReflectable {
       retryDelays: try reader.ints("kafka.retryDelays", default: Topics.defaultRetryDelays, in: 1...86_400, atMost: 10))
     partitions = try reader.int("kafka.partitions", default: 64, in: 1...1000)
     replicationFactor = try reader.int("kafka.replicationFactor", default: 3, in: 1...10)
-    var properties: [String: String] = [:]
-    for property in try reader.strings("kafka.properties") {
-      guard let sign = property.firstIndex(of: "="), sign > property.startIndex else {
-        throw SettingsError("kafka.properties", "must be a list of texts of the form key=value")
-      }
-      properties[String(property[..<sign])] = String(property[property.index(after: sign)...])
-    }
-    if let password = try reader.contents(ofFileAt: "kafka.passwordFile") {
-      properties["sasl.password"] = password.trimmingSuffix { $0.isNewline }
-    }
+    durabilityCheck = try reader.choice("kafka.durabilityCheck", default: .refuse)
+    var properties = try reader.pairs("kafka.properties")
+    let passwordFile = try reader.secretFile(at: "kafka.passwordFile")
+    if let passwordFile { properties["sasl.password"] = try passwordFile.text() }
     self.properties = properties
+    security = try KafkaSecuritySettings(from: reader)
+    if security != nil {
+      guard passwordFile == nil else {
+        throw SettingsError(
+          "kafka.passwordFile", "must not be given together with kafka.security; use its passwordFile")
+      }
+      if let name = properties.keys.sorted().first(where: KafkaSecuritySettings.replacedProperties.contains) {
+        throw SettingsError("kafka.properties", "must not contain \(name) together with kafka.security")
+      }
+    }
   }
 
   /// The client configuration of one role. Throws when the cluster's address is missing.
@@ -76,7 +87,7 @@ package struct KafkaSettings: Sendable, CustomReflectable {
     }
     return KafkaClientConfiguration(
       bootstrapServers: servers, clientID: "fanfare-\(role)", properties: properties,
-      profile: profile)
+      security: security?.security, profile: profile)
   }
 
   /// Hides the values of the properties, which may contain a password, when the settings are printed.
@@ -86,23 +97,17 @@ package struct KafkaSettings: Sendable, CustomReflectable {
       children: [
         "bootstrapServers": bootstrapServers as Any, "bootstrapServersFile": bootstrapServersFile as Any,
         "topics": topics, "partitions": partitions, "replicationFactor": replicationFactor,
-        "properties": properties.keys.sorted(),
+        "durabilityCheck": durabilityCheck, "properties": properties.keys.sorted(),
       ])
   }
 
   /// The topics to create, with the given replication factor.
   package func specifications(replicationFactor: Int) -> [TopicSpecification] {
     topics.all.map { name in
-      var configuration = ["retention.ms": name == topics.deadLetter ? "2592000000" : "604800000"]
-      // Overrides the cluster's default: compaction would keep only one send of each user.
-      configuration["cleanup.policy"] = "delete"
-      // The results of a large send may exceed Kafka's default of a megabyte.
-      configuration["max.message.bytes"] = "\(StatusRecord.maximumRecordSize)"
-      // With Kafka's default of 1 the leader alone could acknowledge a send.
-      if replicationFactor >= 3 { configuration["min.insync.replicas"] = "2" }
-      return TopicSpecification(
+      TopicSpecification(
         name: name, partitions: Int32(topics.partitions(of: name, ofSends: partitions)),
-        replicationFactor: Int16(replicationFactor), configuration: configuration)
+        replicationFactor: Int16(replicationFactor),
+        configuration: TopicRequirements.settings(replicas: replicationFactor, isDeadLetter: name == topics.deadLetter))
     }
   }
 }

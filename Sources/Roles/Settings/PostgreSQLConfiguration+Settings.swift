@@ -16,7 +16,7 @@ extension PostgreSQLConfiguration {
   ) throws(SettingsError) {
     let url = try reader.optionalString("\(section).url")
     self.init(connection: url ?? "")
-    password = try reader.contents(ofFileAt: "\(section).passwordFile")?.trimmingSuffix { $0.isNewline }
+    password = try reader.secretFile(at: "\(section).passwordFile")?.text()
     maximumConnections = try reader.int("\(section).maximumConnections", default: connections, in: fewest...1000)
     connectTimeout = try reader.seconds("\(section).connectSeconds", default: 5, in: 2...600)
     statementTimeout = try reader.seconds("\(section).statementSeconds", default: 10, in: 0.1...600)

@@ -78,6 +78,18 @@ package final class SettingsReader: AccessReporter {
     return value ?? fallback
   }
 
+  /// A list of texts of the form `key=value`.
+  func pairs(_ key: String) throws(SettingsError) -> [String: String] {
+    var pairs: [String: String] = [:]
+    for pair in try strings(key) {
+      guard let sign = pair.firstIndex(of: "="), sign > pair.startIndex else {
+        throw SettingsError(key, "must be a list of texts of the form key=value")
+      }
+      pairs[String(pair[..<sign])] = String(pair[pair.index(after: sign)...])
+    }
+    return pairs
+  }
+
   /// A list of whole numbers within limits.
   func ints(_ key: String, default fallback: [Int], in range: ClosedRange<Int>, atMost count: Int) throws(SettingsError)
     -> [Int]

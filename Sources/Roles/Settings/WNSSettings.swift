@@ -16,11 +16,11 @@ import PushServices
 struct WNSSettings: Sendable {
   let configuration: WNSConfiguration
   /// The file of the app's secret.
-  let file: String
+  let file: SecretFile
 
   init?(hub: HubName, from reader: SettingsReader) throws(SettingsError) {
     let prefix = "hub.\(hub).wns"
-    let file = try reader.optionalString("\(prefix).secretFile")
+    let file = try reader.secretFile(at: "\(prefix).secretFile")
     let packageSID = try reader.optionalString("\(prefix).packageSID")
     let tenant = try reader.optionalString("\(prefix).tenant")
     let applicationID = try reader.optionalString("\(prefix).applicationID")
@@ -36,7 +36,7 @@ struct WNSSettings: Sendable {
       return nil
     }
     self.file = file
-    let secret = try Self.secret(at: file, key: "\(prefix).secretFile")
+    let secret = try file.text()
     let flow: WNSConfiguration.Flow
     switch (packageSID, tenant, applicationID) {
     case (let packageSID?, nil, nil): flow = .store(packageSID: packageSID, secret: secret)
@@ -51,10 +51,5 @@ struct WNSSettings: Sendable {
     configuration.trustRoots = trustRoots
     configuration.maximumConnections = maximumConnections
     self.configuration = configuration
-  }
-
-  /// Reads the secret again. Throws when the file cannot be read.
-  static func secret(at file: String, key: String = "wns.secretFile") throws(SettingsError) -> String {
-    try SettingsReader.contents(of: file, key: key).trimmingSuffix { $0.isNewline }
   }
 }

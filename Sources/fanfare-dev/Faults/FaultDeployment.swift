@@ -73,6 +73,8 @@ actor FaultDeployment {
     var environment = [
       "FANFARE_KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrapServers, "FANFARE_KAFKA_EMBEDDED": "\(isEmbedded)",
       "FANFARE_KAFKA_TOPIC_PREFIX": topics.prefix,
+      // Topics of a named cluster have its default settings.
+      "FANFARE_KAFKA_DURABILITY_CHECK": "off",
       "FANFARE_KAFKA_RETRY_DELAYS": few.retryDelays.map(String.init).joined(separator: ","),
       "FANFARE_WORKER_LONGEST_REST": "1", "FANFARE_WORKER_PAGE_DEVICES": "\(Self.pageDevices)",
       "FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo", "FANFARE_HUB_DEFAULT_AUTHENTICATION_OPERATORS": "operator",

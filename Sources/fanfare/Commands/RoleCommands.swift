@@ -58,6 +58,6 @@ struct LedgerCommand: AsyncParsableCommand {
   func run() async throws {
     let runtime = try await common.runtime("ledger")
     try await LedgerRole.awaitOthers(runtime)
-    try await runtime.run(try LedgerRole.services(runtime))
+    try await runtime.run(try await LedgerRole.services(runtime))
   }
 }
