@@ -15,6 +15,8 @@ package struct Topics: Hashable, Sendable {
   /// Deferred records with their original keys, by ascending delay; empty if records wait only in
   /// workers' memory.
   package let retries: [Retry]
+  /// The hubs with an ingress topic, for sends of that hub alone; empty if all sends are produced to ``sends``.
+  package var ingressHubs: Set<HubName> = []
 
   /// A retry topic, for records that are deferred for about its delay.
   package struct Retry: Hashable, Sendable {
@@ -48,7 +50,19 @@ package struct Topics: Hashable, Sendable {
   }
 
   /// All topics, for `fanfare topics create`.
-  package var all: [String] { [sends, segments, status, deadLetter] + retries.map(\.name) }
+  package var all: [String] { [sends, segments, status, deadLetter] + retries.map(\.name) + ingress }
+
+  /// The ingress topics, by name.
+  package var ingress: [String] { ingressHubs.map { ingress(of: $0) }.sorted() }
+
+  /// The name of a hub's ingress topic.
+  package func ingress(of hub: HubName) -> String { "\(sends).\(hub)" }
+
+  /// The topic to which a front end produces the sends of a hub.
+  package func intake(of hub: HubName) -> String {
+    // Nearly always empty: costs nothing then.
+    ingressHubs.isEmpty || !ingressHubs.contains(hub) ? sends : ingress(of: hub)
+  }
 
   /// The retry topic for a delay: the shortest one that is not shorter, else the longest.
   /// Nil without retry topics.

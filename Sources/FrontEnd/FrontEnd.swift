@@ -136,7 +136,7 @@ package final class FrontEnd: Service {
     DescriptionRoute().add(to: router)
     let access = AccessControl(hubs: hubs.map(HubEntry.init), security: dependencies.security)
     let intake = SendIntake(
-      sink: dependencies.sink, topic: configuration.topics.sends, hasRoom: dependencies.hasRoom,
+      sink: dependencies.sink, topics: configuration.topics, hasRoom: dependencies.hasRoom,
       schedule: dependencies.schedule, clock: clock)
     let idempotency = Idempotency(store: dependencies.claims)
     let registration = RegistrationRoutes(

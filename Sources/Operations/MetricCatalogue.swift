@@ -22,6 +22,7 @@ package enum MetricCatalogue {
     "fanfare_pushes_deferred_total": "Pushes deferred to a retry topic.",
     "fanfare_retries_released_total": "Records of the retry topics that became due.",
     "fanfare_retries_waiting": "Records of the retry topics that a worker holds until they are due.",
+    "fanfare_ingress_total": "Sends moved from a hub's ingress topic to the sends topic.",
     "fanfare_dead_letters_total": "Records written to the dead-letter topic, by reason.",
     "fanfare_devices_dropped_total": "Registrations removed because the push service reported the device as gone.",
     "fanfare_registrations_expired_total": "Registrations removed because their apps were inactive for too long.",

@@ -21,7 +21,7 @@ package enum APIRole {
   package static func services(_ runtime: Runtime, backlog: BacklogMonitor? = nil) async throws -> RoleServices {
     let settings = runtime.settings
     let check = try await DurabilityCheck.start(
-      settings.kafka, role: "api", topics: [settings.kafka.topics.sends], logger: runtime.logger)
+      settings.kafka, role: "api", topics: settings.intakeTopics, logger: runtime.logger)
     let registry = try await settings.registry.open(role: "api", waits: true, logger: runtime.logger)
     let history = try settings.ledger.history(logger: runtime.logger)
     let (role, frontEnd) = try services(
@@ -66,7 +66,7 @@ package enum APIRole {
       NamedCheck("ledger") { await RoleServices.problem { try await history.check() } },
       NamedCheck("kafka") {
         await RoleServices.problem {
-          _ = try await producer.prepare(topics: [settings.kafka.topics.sends], timeout: .seconds(2))
+          _ = try await producer.prepare(topics: settings.intakeTopics, timeout: .seconds(2))
         }
       },
     ]

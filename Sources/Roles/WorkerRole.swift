@@ -71,6 +71,13 @@ package enum WorkerRole {
           topics: settings.kafka.topics,
           delay: retry.delay, clock: runtime.clock, logger: runtime.logger))
     }
+    for hub in settings.hubs.map(\.name) where settings.kafka.topics.ingressHubs.contains(hub) {
+      let ingress = IngressPump.consumer(client: client, topic: settings.kafka.topics.ingress(of: hub))
+      pumps.append(
+        IngressPump(
+          consumer: try Consumer(configuration: ingress, logger: runtime.logger), producer: producer,
+          topics: settings.kafka.topics, hub: hub, clock: runtime.clock, logger: runtime.logger))
+    }
     pumps.append(
       RetiredRetries(
         client: client, topics: settings.kafka.topics, producer: producer, clock: runtime.clock, logger: runtime.logger)

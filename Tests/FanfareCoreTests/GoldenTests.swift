@@ -125,8 +125,8 @@ import Testing
       reason: reason, detail: "data.to must have \"one\" audience",
       origin: DeadLetter.Origin(topic: "fanfare.sends", partition: Int32(index), offset: 1 << 40 + Int64(index)),
       at: time,
-      key: [nil, Array("username:bob".utf8), [], [0xFF, 0x00]][index],
-      value: [Array(#"{"not":"a send"}"#.utf8), [0xFF, 0xFE, 0x00], [], Array("plain\n".utf8)][index],
+      key: [nil, Array("username:bob".utf8), [], [0xFF, 0x00]][index % 4],
+      value: [Array(#"{"not":"a send"}"#.utf8), [0xFF, 0xFE, 0x00], [], Array("plain\n".utf8)][index % 4],
       valueSize: index == 3 ? 1_000_000 : nil)
   }
 

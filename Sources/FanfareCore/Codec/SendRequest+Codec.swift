@@ -57,10 +57,11 @@ extension SendRequest {
     _ value: ArraySlice<UInt8>, recordTime: UnixTime, maximumSize: Int = maximumRecordSize
   ) throws(RecordError) -> SendRequest {
     do throws(RecordError) {
-      return try read(value, recordTime: recordTime, maximumSize: maximumSize)
+      return try read(value, recordTime: recordTime, maximumSize: maximumSize).send
     } catch  where error.reason == .tooLarge && value.count <= maximumRewrittenSize {
       // Only a replay may be so large. Any other record is rejected for its size, even if it has other errors.
-      guard let send = try? read(value, recordTime: recordTime, maximumSize: maximumRewrittenSize), send.replay != nil
+      guard let send = try? read(value, recordTime: recordTime, maximumSize: maximumRewrittenSize).send,
+        send.replay != nil
       else {
         throw error
       }
@@ -68,9 +69,18 @@ extension SendRequest {
     }
   }
 
+  /// Reads a record of a hub's ingress topic: without a hub of its own it belongs to `hub`.
+  ///
+  /// - Returns: The send, and whether the record names its hub, which may be another one.
+  package static func decode(
+    _ value: ArraySlice<UInt8>, recordTime: UnixTime, in hub: HubName
+  ) throws(RecordError) -> (send: SendRequest, namesHub: Bool) {
+    try read(value, recordTime: recordTime, maximumSize: maximumRecordSize, hub: hub)
+  }
+
   private static func read(
-    _ value: ArraySlice<UInt8>, recordTime: UnixTime, maximumSize: Int
-  ) throws(RecordError) -> SendRequest {
+    _ value: ArraySlice<UInt8>, recordTime: UnixTime, maximumSize: Int, hub: HubName = .default
+  ) throws(RecordError) -> (send: SendRequest, namesHub: Bool) {
     var fields = SendFields()
     let (event, ()) = try CloudEvent.read(value, as: .send, maximumSize: maximumSize) { (reader) throws(JSONError) in
       // If `data` occurs several times, the last one counts.
@@ -80,8 +90,10 @@ extension SendRequest {
       }
     }
     guard let id = event.id else { throw RecordError(.undecodable, "id must be a UUID") }
+    let namesHub = fields.hub != nil
+    if !namesHub { fields.hub = hub }
     do throws(JSONError) {
-      return try fields.request(id: id, acceptedAt: event.time ?? recordTime.writable)
+      return (try fields.request(id: id, acceptedAt: event.time ?? recordTime.writable), namesHub)
     } catch {
       throw RecordError(inData: error)
     }

@@ -10,6 +10,8 @@ package struct DeadLetter: Hashable, Sendable {
     case unknownHub
     /// Larger than the limit for its type.
     case tooLarge
+    /// It came through the ingress topic of another hub than the one it names.
+    case foreignHub
   }
 
   package let reason: Reason

@@ -57,7 +57,7 @@ package final class Scheduler: Service {
     clock: any WallClock = SystemWallClock(), patience: Duration = .milliseconds(100), logger: Logger
   ) {
     self.store = store
-    intake = SendIntake(sink: sink, topic: topics.sends, hasRoom: hasRoom, schedule: store, clock: clock)
+    intake = SendIntake(sink: sink, topics: topics, hasRoom: hasRoom, schedule: store, clock: clock)
     self.clock = clock
     self.patience = patience
     self.logger = logger

@@ -8,7 +8,7 @@ struct SendIntake: Sendable {
   private static let headers = [RecordHeader(name: "content-type", text: CloudEvent.contentType)]
 
   let sink: any SendSink
-  let topic: String
+  let topics: Topics
   /// Whether Kafka has room for more unconsumed records.
   let hasRoom: @Sendable () -> Bool
   let schedule: any ScheduledSendStore
@@ -163,7 +163,8 @@ struct SendIntake: Sendable {
       throw Refusal(.tooLarge, "the send makes a record of more than \(SendRequest.maximumRecordSize) bytes")
     }
     return ProducerRecord(
-      topic: topic, key: send.audience.recordKey(of: send.id, hub: send.hub), value: value, headers: Self.headers)
+      topic: topics.intake(of: send.hub), key: send.audience.recordKey(of: send.id, hub: send.hub), value: value,
+      headers: Self.headers)
   }
 }
 

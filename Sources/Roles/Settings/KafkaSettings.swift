@@ -11,6 +11,9 @@ package import RDKafka
 /// - `kafka.topicPrefix` (text, default `fanfare`): the beginning of the names of all topics and consumer groups.
 /// - `kafka.retryDelays` (list of whole seconds, 1…86400, default 15, 60, 300): the delays of the retry topics, one
 ///   topic each. With an empty list all retries wait in the workers' memory.
+/// - `kafka.ingressTopics` (true or false, default false): whether each hub has an ingress topic,
+///   `<kafka.topicPrefix>.sends.<hub>`, to which front ends and other backends produce its sends. Workers enforce the
+///   hub and move the sends to the sends topic.
 /// - `kafka.partitions` (1…1000, default 64): the partitions of each topic that `fanfare topics create` makes. Only the
 ///   status topic has a quarter of them and a retry topic an eighth, rounded down and at least one. This many workers,
 ///   and a quarter of this many ledgers, can share the work.
@@ -34,7 +37,7 @@ package struct KafkaSettings: Sendable, CustomReflectable {
   /// The kind of cluster. No configuration key of the product sets it.
   package var profile = ClusterProfile()
 
-  init(from reader: SettingsReader) throws(SettingsError) {
+  init(hubs: [HubName], from reader: SettingsReader) throws(SettingsError) {
     (bootstrapServers, bootstrapServersFile) = try reader.oneOf("kafka.bootstrapServers", "kafka.bootstrapServersFile")
     let prefix = try reader.string("kafka.topicPrefix", default: "fanfare")
     let isSound = prefix.utf8.allSatisfy { byte in
@@ -49,9 +52,11 @@ package struct KafkaSettings: Sendable, CustomReflectable {
     guard isSound, prefix.utf8.count <= 100 else {
       throw SettingsError("kafka.topicPrefix", "must be 1 to 100 characters of A–Z a–z 0–9 . _ -")
     }
-    topics = Topics(
+    var topics = Topics(
       prefix: prefix,
       retryDelays: try reader.ints("kafka.retryDelays", default: Topics.defaultRetryDelays, in: 1...86_400, atMost: 10))
+    if try reader.bool("kafka.ingressTopics", default: false) { topics.ingressHubs = Set(hubs) }
+    self.topics = topics
     partitions = try reader.int("kafka.partitions", default: 64, in: 1...1000)
     replicationFactor = try reader.int("kafka.replicationFactor", default: 3, in: 1...10)
     durabilityCheck = try reader.choice("kafka.durabilityCheck", default: .refuse)

@@ -27,12 +27,16 @@ package struct Settings: Sendable {
   /// The variables with the program's prefix that match no key, sorted.
   package private(set) var unknownVariables: [String] = []
 
+  /// The topics to which a front end produces.
+  var intakeTopics: [String] { Set(hubs.map { kafka.topics.intake(of: $0.name) }).sorted() }
+
   /// The consumer group that all workers share.
   package var workerGroup: String { worker.group ?? "\(kafka.topics.prefix).workers" }
 
   /// Throws an error that names the key of the first unusable value.
   init(from reader: SettingsReader) throws(SettingsError) {
-    kafka = try KafkaSettings(from: reader)
+    let names = try Self.hubNames(from: reader)
+    kafka = try KafkaSettings(hubs: names, from: reader)
     registry = try RegistrySettings(from: reader)
     let days = try reader.int("registry.expireAfterDays", default: 0, in: 0...3650)
     registrationLifetime = days == 0 ? nil : .seconds(Int64(days) * 86_400)
@@ -47,16 +51,21 @@ package struct Settings: Sendable {
     }
     logLevel = level
     securityKey = try Self.securityKey(from: reader)
-    let names = try reader.strings("hubs", default: [HubName.default.rawValue])
     var hubs: [HubSettings] = []
-    for name in names {
-      guard let hub = HubName(name), !hubs.contains(where: { $0.name == hub }) else {
+    for name in names { hubs.append(try HubSettings(name, from: reader)) }
+    self.hubs = hubs
+  }
+
+  private static func hubNames(from reader: SettingsReader) throws(SettingsError) -> [HubName] {
+    var hubs: [HubName] = []
+    for name in try reader.strings("hubs", default: [HubName.default.rawValue]) {
+      guard let hub = HubName(name), !hubs.contains(hub) else {
         throw SettingsError("hubs", "must list names once each: \(HubName.rule)")
       }
-      hubs.append(try HubSettings(hub, from: reader))
+      hubs.append(hub)
     }
     guard !hubs.isEmpty else { throw SettingsError("hubs", "must name at least one hub") }
-    self.hubs = hubs
+    return hubs
   }
 
   /// Loads the file, if any. Environment variables override its values.

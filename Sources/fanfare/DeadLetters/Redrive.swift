@@ -62,7 +62,7 @@ struct Redrive {
             outcome.redrivenBefore += 1
           } else if !letter.isWhole {
             outcome.cut.append(name)
-          } else if ![kafka.topics.sends, kafka.topics.segments].contains(letter.origin.topic) {
+          } else if !origins.contains(letter.origin.topic) {
             outcome.foreign.append(name)
           } else {
             outcome.redriven += 1
@@ -81,10 +81,13 @@ struct Redrive {
     return outcome
   }
 
+  /// The topics that workers read.
+  private var origins: [String] { [kafka.topics.sends, kafka.topics.segments] + kafka.topics.ingress }
+
   /// The places of the letters redriven before, if the log still has their redriven records.
   private func redrivenBefore() async throws -> Set<String> {
     let reader = try LogReader(client: try kafka.client("dead-letters"), logger: logger)
-    let spans = try await reader.spans(of: [kafka.topics.sends, kafka.topics.segments])
+    let spans = try await reader.spans(of: origins)
     var letters: Set<String> = []
     try await TopicScan(command: "dead-letters", reader: reader).read(spans) { records in
       for header in records.lazy.flatMap(\.headers) where header.name == Self.header {

@@ -1,0 +1,156 @@
+package import FanfareCore
+package import Logging
+import Metrics
+package import RDKafka
+import ServiceLifecycle
+
+/// Brings the sends of a hub's ingress topic to the sends topic, and enforces the hub.
+///
+/// A record that names no hub gets the topic's; one that names another is dead-lettered, like one that is no send. Keys
+/// and order are kept: a batch is acknowledged before the next begins, and after a failure everything from the first
+/// record that failed is produced again. An offset is stored when Kafka has the copy, so no record is lost; copies that
+/// are repeated are recognised by their ids.
+package final class IngressPump: Service {
+  /// The most records produced and not acknowledged.
+  private static let credit = 2_000
+  /// The wait after records that could not be produced.
+  private static let backoff = Duration.seconds(1)
+
+  private let source: any StoringSource
+  private let sink: any RecordSink
+  private let topics: Topics
+  private let hub: HubName
+  private let clock: any WallClock
+  private let delays: any DelayClock
+  private let logger: Logger
+
+  /// Makes a pump; nothing happens before `run()`. It owns the consumer; the producer must outlive it.
+  package init(
+    consumer: any StoringSource, producer: any RecordSink, topics: Topics, hub: HubName,
+    clock: any WallClock = SystemWallClock(), delays: any DelayClock = SystemDelayClock(), logger: Logger
+  ) {
+    (source, sink, self.topics, self.hub) = (consumer, producer, topics, hub)
+    (self.clock, self.delays, self.logger) = (clock, delays, logger)
+  }
+
+  /// The group of all pumps of a topic, by the topic's name.
+  package static func group(_ topic: String) -> String { topic }
+
+  /// The configuration of a pump's consumer.
+  package static func consumer(client: KafkaClientConfiguration, topic: String) -> ConsumerConfiguration {
+    var configuration = ConsumerConfiguration(client: client, groupID: group(topic), topics: [topic])
+    configuration.prefetchBytes = 2 << 20
+    return configuration
+  }
+
+  /// The lifetime. On graceful shutdown it finishes its batch, leaves the group, and returns. Throws when the consumer
+  /// fails for good.
+  package func run() async throws {
+    let source = source
+    let failure = await withDiscardingTaskGroup { group in
+      group.addTask { await source.run() }
+      group.addTask {
+        do { try await gracefulShutdown() } catch { return }
+        await source.close()
+      }
+      let failure = await pump()
+      group.cancelAll()
+      return failure
+    }
+    if let failure { throw failure }
+  }
+
+  private func pump() async -> RDKafkaError? {
+    let metrics = IngressMetrics(hub: hub)
+    source.grant(records: Self.credit)
+    for await event in source.events {
+      switch event {
+      case .records(let records):
+        await move(records, metrics)
+        source.grant(records: records.count)
+      // Everything before has been produced.
+      case .assigned(_, let rebalance), .revoked(_, let rebalance), .lost(_, let rebalance): rebalance.complete()
+      case .failed(let error):
+        logger.error("Consumer of an ingress topic reported an error", metadata: [LogKeys.error: "\(error)"])
+        if error.isFatal { return error }
+      }
+    }
+    return nil
+  }
+
+  /// Produces the records in order, and stores their offsets. Returns early when it is cancelled.
+  private func move(_ records: [ConsumedRecord], _ metrics: IngressMetrics) async {
+    let moved = records.map { Self.checked($0, hub: hub, topics: topics, at: clock.now()) }
+    var copies = moved.map(\.copy)
+    var isRefused = false
+    while !copies.isEmpty {
+      let results = await withCheckedContinuation { continuation in
+        sink.submit(copies) { continuation.resume(returning: $0) }
+      }
+      guard let failed = results.firstIndex(where: { if case .failure = $0 { true } else { false } }) else { break }
+      if case .failure(let error) = results[failed], !isRefused {
+        logger.error("Sends of an ingress topic could not be produced", metadata: [LogKeys.error: "\(error)"])
+        isRefused = true
+      }
+      copies.removeFirst(failed)
+      // The next owner of the partitions moves what is left.
+      guard !Task.isShuttingDownGracefully else { return }
+      do { try await delays.sleep(for: Self.backoff) } catch { return }
+    }
+    metrics.count(moved.map(\.refusal))
+    var ends: [TopicPartition: Int64] = [:]
+    for record in records { ends[record.topicPartition] = record.offset + 1 }
+    do {
+      try source.store(ends.map { PartitionOffset(partition: $0.key, offset: $0.value) })
+    } catch {
+      // The new owner of the partition copies again; the copies are recognised by their ids.
+      logger.warning("Positions in an ingress topic could not be stored", metadata: [LogKeys.error: "\(error)"])
+    }
+  }
+
+  /// The record for the sends topic, or for the dead-letter topic with the reason.
+  static func checked(
+    _ record: ConsumedRecord, hub: HubName, topics: Topics, at now: UnixTime
+  ) -> (copy: ProducerRecord, refusal: DeadLetter.Reason?) {
+    let key = record.key.map(Array.init)
+    let written = record.timestamp >= 0 ? UnixTime(milliseconds: record.timestamp) : now
+    do throws(RecordError) {
+      let (send, namesHub) = try SendRequest.decode(record.value, recordTime: written, in: hub)
+      guard send.hub == hub else { throw RecordError(.foreignHub, "hub: names another hub than the topic's") }
+      // Unchanged if possible. Workers take the hub `default` where none is named.
+      let value = namesHub || hub == .default ? Array(record.value) : send.encoded()
+      guard value.count <= SendRequest.maximumRecordSize || send.replay != nil else {
+        throw RecordError(.tooLarge, "hub: makes the record larger than \(SendRequest.maximumRecordSize) bytes")
+      }
+      return (ProducerRecord(topic: topics.sends, key: key, event: value), nil)
+    } catch {
+      let place = DeadLetter.Origin(topic: record.topic, partition: record.partition, offset: record.offset)
+      let letter = DeadLetter(
+        reason: error.reason, detail: error.detail, origin: place, at: now, key: key, value: Array(record.value))
+      return (ProducerRecord(topic: topics.deadLetter, key: key, event: letter.encoded()), error.reason)
+    }
+  }
+}
+
+/// Counts what passes an ingress topic.
+private struct IngressMetrics {
+  private let moved: Counter
+  private let hub: HubName
+
+  init(hub: HubName) {
+    self.hub = hub
+    moved = Counter(label: "fanfare_ingress_total", dimensions: [("hub", "\(hub)")])
+  }
+
+  func count(_ refusals: [DeadLetter.Reason?]) {
+    var taken = 0
+    for refusal in refusals {
+      if let refusal {
+        Counter(label: "fanfare_dead_letters_total", dimensions: [("reason", refusal.rawValue)]).increment()
+      } else {
+        taken += 1
+      }
+    }
+    moved.increment(by: taken)
+  }
+}

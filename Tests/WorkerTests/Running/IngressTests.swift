@@ -1,0 +1,117 @@
+import EmbeddedKafka
+import FanfareCore
+import RDKafka
+import Support
+import Testing
+
+@testable import Worker
+
+/// The ingress topics of hubs, on the embedded cluster.
+@Suite(.timeLimit(.minutes(2))) struct IngressTests {
+  private static let hub = HubName("acme") ?? .default
+  private static let topics: Topics = {
+    var topics = Topics(prefix: "ingress")
+    topics.ingressHubs = [hub]
+    return topics
+  }()
+
+  private static func record(hub: String?, id: SendID = .random(), body: String = "hello") -> [UInt8] {
+    let member = hub.map { #""hub":"\#($0)","# } ?? ""
+    return Array(
+      (#"{"specversion":"1.0","id":"\#(id)","type":"fanfare.send.v1","source":"/crm","time":"2026-11-21T08:00:00Z","#
+        + #""data":{\#(member)"to":{"user":"bob"},"message":{"body":"\#(body)"},"own":[1]}}"#).utf8)
+  }
+
+  private func checked(_ value: [UInt8], hub: HubName = Self.hub) -> (copy: ProducerRecord, refusal: DeadLetter.Reason?)
+  {
+    let record = ConsumedRecord(
+      topic: Self.topics.ingress(of: hub), partition: 3, offset: 7, timestamp: 0, key: Array("k".utf8)[...],
+      value: value[...])
+    return IngressPump.checked(record, hub: hub, topics: Self.topics, at: UnixTime(milliseconds: 0))
+  }
+
+  @Test func recordOfTheHubIsCopiedUnchanged() throws {
+    let value = Self.record(hub: "acme")
+    let (copy, refusal) = checked(value)
+    #expect(refusal == nil && copy.topic == Self.topics.sends && copy.key == Array("k".utf8) && copy.value == value)
+  }
+
+  @Test func recordWithoutHubGetsTheTopics() throws {
+    let id = SendID.random()
+    let (copy, refusal) = checked(Self.record(hub: nil, id: id))
+    #expect(refusal == nil)
+    let send = try SendRequest.decode(copy.value[...], recordTime: UnixTime(milliseconds: 0))
+    #expect(send.hub == Self.hub && send.id == id)
+    // Members that this release does not know survive.
+    #expect(String(decoding: copy.value, as: UTF8.self).contains(#""own":[1]"#))
+    let (unchanged, _) = checked(Self.record(hub: nil, id: id), hub: .default)
+    #expect(unchanged.value == Self.record(hub: nil, id: id))
+  }
+
+  @Test func recordOfAnotherHubIsDeadLettered() throws {
+    for value in [Self.record(hub: "other"), Self.record(hub: "default")] {
+      let (copy, refusal) = checked(value)
+      #expect(refusal == .foreignHub && copy.topic == Self.topics.deadLetter)
+      let letter = try DeadLetter.decode(copy.value[...])
+      #expect(letter.reason == .foreignHub && letter.value == value && letter.key == Array("k".utf8))
+      #expect(letter.origin == DeadLetter.Origin(topic: "ingress.sends.acme", partition: 3, offset: 7))
+      #expect(letter.detail == "hub: names another hub than the topic's")
+    }
+  }
+
+  @Test func onlySendsMayCome() throws {
+    #expect(checked(Array("{".utf8)).refusal == .undecodable)
+    let status = String(decoding: Self.record(hub: "acme"), as: UTF8.self).replacing("send.v1", with: "status.v1")
+    #expect(checked(Array(status.utf8)).refusal == .unknownType)
+    let large = Self.record(hub: "acme", body: String(repeating: "x", count: SendRequest.maximumRecordSize))
+    #expect(checked(large).refusal == .tooLarge)
+  }
+
+  @Test func sendsOfAKeyStayInOrder() async throws {
+    let kafka = try TestKafka.embedded()
+    let topics = Self.topics
+    let cluster = try #require(kafka.cluster)
+    try cluster.createTopics(topics.all.map { TopicSpecification(name: $0, partitions: 2) })
+    let ids = (0..<200).map { _ in SendID.random() }
+    try await kafka.withProducer { producer in
+      let records = ids.enumerated().map { number, id in
+        ProducerRecord(
+          topic: topics.ingress(of: Self.hub), key: Array("key-\(number % 5)".utf8),
+          value: Self.record(hub: number % 2 == 0 ? "acme" : nil, id: id))
+      }
+      for result in await producer.send(records) { _ = try result.get() }
+      let pump = IngressPump(
+        consumer: try Consumer(
+          configuration: IngressPump.consumer(client: kafka.client(), topic: topics.ingress(of: Self.hub)),
+          logger: TestKafka.quietLogger),
+        producer: producer, topics: topics, hub: Self.hub, logger: TestKafka.quietLogger)
+      let running = Task { try await pump.run() }
+      let reader = try LogReader(client: kafka.client(), logger: TestKafka.quietLogger)
+      var spans: [LogSpan] = []
+      repeat { spans = try await reader.spans(of: [topics.sends]) } while spans.reduce(0) { $0 + $1.end } < ids.count
+      running.cancel()
+      _ = await running.result
+      var seen: [[UInt8]: [SendID]] = [:]
+      let scan = try reader.scan(spans)
+      while let records = try await scan.next() {
+        for record in records {
+          let send = try SendRequest.decode(record.value, recordTime: UnixTime(milliseconds: 0))
+          #expect(send.hub == Self.hub)
+          seen[record.key.map(Array.init) ?? [], default: []].append(send.id)
+        }
+      }
+      for key in 0..<5 {
+        let expected = ids.enumerated().filter { $0.offset % 5 == key }.map(\.element)
+        #expect(seen[Array("key-\(key)".utf8)] == expected)
+      }
+    }
+    cluster.close()
+  }
+
+  @Test func frontEndsProduceToTheHubsTopic() {
+    #expect(
+      Self.topics.intake(of: Self.hub) == "ingress.sends.acme" && Self.topics.intake(of: .default) == "ingress.sends")
+    #expect(Topics().intake(of: Self.hub) == "fanfare.sends" && !Topics().all.contains { $0.hasSuffix("acme") })
+    #expect(Self.topics.all.contains("ingress.sends.acme"))
+  }
+}
