@@ -33,6 +33,7 @@ package enum MetricCatalogue {
     "fanfare_push_connections": "Open connections to a push service.",
     "fanfare_push_streams": "Open HTTP/2 streams to a push service.",
     "fanfare_push_credential_expiry_timestamp_seconds": "Expiry of the credential for a push service, as Unix time.",
+    "fanfare_sender_missing": "Whether devices of a platform are registered that the worker has no credentials for.",
     "fanfare_circuit_state": "State of the circuit breaker of a push service: 0 closed, 1 half-open, 2 open.",
     "fanfare_ledger_records_total": "Records stored by the ledger, by topic.",
     "fanfare_ledger_duplicates_total":

@@ -14,6 +14,7 @@ package final class APNsSender: PushSender {
   private let pool: HTTP2ConnectionPool
   private let renewal = Mutex(ConnectionRenewal())
   private let context: SenderContext
+  private let refusals = RefusalFilter()
   /// For the gauge of the token's expiry.
   private let recordedToken = OncePerToken()
   private let strangeAnswers = OncePerToken()
@@ -54,6 +55,7 @@ package final class APNsSender: PushSender {
     // The first push with the new key opens new connections, so answers to older pushes must not renew them again.
     let now = context.clock.now()
     renewal.withLock { $0.renewed(now: now) }
+    refusals.reset()
     return true
   }
 
@@ -124,8 +126,12 @@ package final class APNsSender: PushSender {
         let answer = APNsAnswer(
           status: response.status, body: response.body, retryAfter: response.headers["retry-after"], now: now)
         switch answer.outcome.verdict {
-        case .accepted: isAccepted = true
+        case .accepted:
+          if !isAccepted { refusals.accepted(now: now) }
+          isAccepted = true
         case .deviceGone: break
+        case .reauthenticate, .configurationError:
+          if let reason = answer.reason, refusals.refused(now: now) { notable.insert(reason) }
         default:
           if let reason = answer.reason {
             notable.insert(reason)

@@ -21,6 +21,7 @@ package final class FCMSender: PushSender {
   private let shared = Mutex<(generation: Int, headers: HTTP2Headers)>((0, HTTP2Headers()))
   private let proven = ProvenPayloads()
   private let context: SenderContext
+  private let refusals = RefusalFilter()
   private let thirdPartyRefusals = OncePerToken()
   private let strangeAnswers = OncePerToken()
 
@@ -62,7 +63,10 @@ package final class FCMSender: PushSender {
       defer { current = account }
       return current.keyID != account.keyID || current.clientEmail != account.clientEmail
     }
-    if isOther { keeper.credentialReplaced() }
+    if isOther {
+      refusals.reset()
+      keeper.credentialReplaced()
+    }
     return isOther
   }
 
@@ -158,6 +162,7 @@ package final class FCMSender: PushSender {
           isPayloadProven: { proven.contains(push.rendering) })
         switch outcome.verdict {
         case .accepted:
+          if !isAccepted { refusals.accepted(now: now) }
           // The payload of a single send is rarely seen again, so one per batch is enough. The pushes of a broadcast
           // share one payload, so the comparison is of one buffer with itself and costs nothing.
           let isWorthRemembering = push.isBulk || !isAccepted
@@ -171,7 +176,8 @@ package final class FCMSender: PushSender {
           refusal = verdict
           outcome = PushOutcome(verdict, reason: outcome.reason, status: outcome.status)
           if verdict == .configurationError { problem = outcome.reason }
-        case .configurationError: problem = outcome.reason
+        case .configurationError:
+          if refusals.refused(now: now) { problem = outcome.reason }
         case .rejected where outcome.reason == FCMAnswer.thirdPartyRefusal:
           if thirdPartyRefusals.isFirst(generation: token) {
             context.logger.error(

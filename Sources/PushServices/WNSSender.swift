@@ -31,6 +31,7 @@ package final class WNSSender: PushSender {
   private let keeper: AccessTokenKeeper
   private let guarded: Mutex<Guarded>
   private let context: SenderContext
+  private let refusals = RefusalFilter()
   private let forbiddenChannels = OncePerToken()
   private let malformedRequests = OncePerToken()
   private let unreachableHosts = OncePerToken()
@@ -72,7 +73,10 @@ package final class WNSSender: PushSender {
       defer { current = replacement }
       return current.secret != replacement.secret
     }
-    if isOther { keeper.credentialReplaced() }
+    if isOther {
+      refusals.reset()
+      keeper.credentialReplaced()
+    }
     return isOther
   }
 
@@ -210,7 +214,7 @@ package final class WNSSender: PushSender {
     let outcome = PushOutcome(wnsError: error, wasSent: wasSent)
     guard outcome == .notSent else { return outcome }
     let host = item.channel.host
-    let isHostAlone = guarded.withLock { $0.queue.othersAnswer(than: host, now: .now()) }
+    let isHostAlone = guarded.withLock { $0.queue.isAtFault(host, now: .now()) }
     if !isHostAlone { context.problems.note(.connection, "cannot connect to WNS") }
     if (isHostAlone ? unreachableHosts : unreachableService).isFirst(generation: item.token.generation) {
       context.logger.warning(
@@ -232,10 +236,12 @@ package final class WNSSender: PushSender {
         fields.description += " " + String(decoding: body.readableBytesView, as: UTF8.self)
       }
     }
+    let now = context.clock.now()
     let appWorks = status == 403 && keeper.hasWorked(generation: token)
-    var outcome = WNSAnswer.outcome(status: status, fields: fields, appWorks: appWorks, now: context.clock.now())
+    var outcome = WNSAnswer.outcome(status: status, fields: fields, appWorks: appWorks, now: now)
     switch outcome.verdict {
     case .accepted:
+      refusals.accepted(now: now)
       keeper.worked(generation: token)
       context.problems.clear(.answer)
     case .reauthenticate:
@@ -251,7 +257,7 @@ package final class WNSSender: PushSender {
           "WNS refused a channel before it accepted any push", metadata: [LogKeys.reason: "\(outcome.reason)"])
       }
     }
-    if outcome.verdict == .configurationError {
+    if outcome.verdict == .configurationError, refusals.refused(now: now) {
       context.note(.answer, "WNS answers \(outcome.reason)", reason: outcome.reason)
     }
     return outcome

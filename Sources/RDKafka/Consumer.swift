@@ -162,6 +162,13 @@ package final class Consumer: Sendable {
     try result.get()
   }
 
+  /// The id of the cluster; nil if it has none or does not answer within ``ConsumerConfiguration/commitTimeout``.
+  package func clusterID() async throws(RDKafkaError) -> String? {
+    let handle = try openHandle().handle
+    let timeout = configuration.commitTimeout.timeoutMilliseconds
+    return try await BlockingCalls.run { () throws(RDKafkaError) in handle.clusterID(timeoutMilliseconds: timeout) }
+  }
+
   /// The group's committed offsets with metadata; partitions without one are omitted.
   package func committed(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
     let handle = try openHandle().handle

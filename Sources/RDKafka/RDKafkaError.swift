@@ -32,7 +32,8 @@ extension RDKafkaError {
   /// The kinds of errors. A struct, so that a new kind does not break a caller's switch.
   package struct Code: Sendable, Hashable, CustomStringConvertible {
     private enum Value: String {
-      case configuration, closed, queueFull, messageTooLarge, unknownTopic, unauthorized, timedOut, unreachable
+      case configuration, closed, queueFull, messageTooLarge, invalidRecord, unknownTopic, unauthorized, timedOut,
+        unreachable
       case notPersisted, possiblyPersisted, fatal, notAssigned, rebalancing, conflict, unsupported, broker
     }
 
@@ -47,6 +48,8 @@ extension RDKafkaError {
     package static let queueFull = Code(value: .queueFull)
     /// The record, or the metadata of an offset, exceeds a limit of client or broker. Do not retry.
     package static let messageTooLarge = Code(value: .messageTooLarge)
+    /// The broker will never take this record: its format, timestamp or a policy forbids it. Do not retry.
+    package static let invalidRecord = Code(value: .invalidRecord)
     /// The topic or partition does not exist. Create it.
     package static let unknownTopic = Code(value: .unknownTopic)
     /// The broker rejected the credentials, or they do not permit the call.
@@ -74,11 +77,15 @@ extension RDKafkaError {
     /// Any other error of the broker or of librdkafka; the message names it.
     package static let broker = Code(value: .broker)
 
+    /// Whether the record itself is refused: no later attempt can succeed, whatever an operator repairs in the cluster.
+    package var condemnsRecord: Bool { self == .messageTooLarge || self == .invalidRecord }
+
     /// Whether the same call can succeed later without a change.
     package var isRetriable: Bool {
       switch value {
       case .queueFull, .timedOut, .unreachable, .notPersisted, .possiblyPersisted, .rebalancing: true
-      case .configuration, .closed, .messageTooLarge, .unknownTopic, .unauthorized, .fatal, .notAssigned, .conflict,
+      case .configuration, .closed, .messageTooLarge, .invalidRecord, .unknownTopic, .unauthorized, .fatal,
+        .notAssigned, .conflict,
         .unsupported, .broker:
         false
       }

@@ -40,11 +40,14 @@ package struct ConsumedRecord: Sendable {
   package var value: ArraySlice<UInt8>
   /// The headers in order; empty when the consumer does not read them.
   package var headers: [RecordHeader]
+  /// The leader epoch under which it was appended; -1 if unknown, as with librdkafka before 2.1.
+  package var leaderEpoch: Int32
 
   package init(
     topic: String, partition: Int32, offset: Int64, timestamp: Int64, key: ArraySlice<UInt8>?,
-    value: ArraySlice<UInt8>, headers: [RecordHeader] = []
+    value: ArraySlice<UInt8>, headers: [RecordHeader] = [], leaderEpoch: Int32 = -1
   ) {
+    self.leaderEpoch = leaderEpoch
     self.topic = topic
     self.partition = partition
     self.offset = offset

@@ -1,4 +1,5 @@
 package import FanfareCore
+import Logging
 import Operations
 package import RDKafka
 import ServiceLifecycle
@@ -24,8 +25,21 @@ package enum WorkerRole {
       senders[hub.name] = ofHub
       watches += hub.credentialWatches(of: ofHub, logger: runtime.logger)
     }
+    // A hub that this worker does not know may have registrations: their sends are deferred, not refused.
+    for hub in try await registry.hubs() where senders[hub] == nil {
+      runtime.logger.error(
+        "Hub has registrations but is not configured; its sends are deferred", metadata: [LogKeys.hub: "\(hub)"])
+      senders[hub] = []
+    }
     var role = try services(runtime, client: try settings.kafka.client("worker"), registry: registry, senders: senders)
     if let check { role.services.insert(check, at: 0) }
+    // After everything else that a configuration can have wrong.
+    guard senders.values.contains(where: { !$0.isEmpty }) else {
+      throw SettingsError(
+        "hub.NAME",
+        "has no credentials of a platform, so this worker could not push anything: set hub.NAME.apns.*, "
+          + "hub.NAME.fcm.* or hub.NAME.wns.*")
+    }
     role.services += watches
     role.services += settings.kafka.credentialWatches(logger: runtime.logger)
     role.services += runtime.operations(

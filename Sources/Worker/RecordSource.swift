@@ -16,6 +16,9 @@ package protocol RecordSource: Sendable {
   /// Callable from any thread.
   func setPaused(_ isPaused: Bool)
 
+  /// The id of the Kafka cluster; nil if it has none.
+  func clusterID() async throws(RDKafkaError) -> String?
+
   /// The group's committed positions with metadata; partitions without a position are left out.
   func committed(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset]
 

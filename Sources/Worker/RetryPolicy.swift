@@ -54,7 +54,7 @@ package struct RetryPolicy: Hashable, Sendable {
     var wasUnanswered = false
     /// How many of the attempts were made before it was last held. They do not count against it.
     var heldAttempts = 0
-    /// How often it was held although its sender then worked for another push.
+    /// How often it was refused although its sender then worked for another push.
     var contradictions = 0
     /// The time since the first attempt, or since the first one after it was last held.
     var age = Duration.zero
@@ -63,6 +63,13 @@ package struct RetryPolicy: Hashable, Sendable {
     /// attempts.
     var held: History {
       History(attempts: attempts, wasUnanswered: wasUnanswered, heldAttempts: attempts, contradictions: contradictions)
+    }
+
+    /// The history of a push that is refused alone: its attempts do not count, but its delays grow.
+    var refusedAlone: History {
+      var history = held
+      history.waits = waits
+      return history
     }
 
     fileprivate var countedAttempts: Int { attempts - heldAttempts }
@@ -91,6 +98,11 @@ package struct RetryPolicy: Hashable, Sendable {
   /// After one more refusal the push itself is at fault: it fails with the service's reason, and the sender continues.
   /// This bounds how often one push stops the others.
   package var maximumContradictions = 3
+  /// How often a push may be refused although its sender has worked for others since the refusal before.
+  /// After one more it fails with the service's reason.
+  package var maximumLoneRefusals = 1
+  /// The delays of a push whose device alone is refused.
+  package var alone = Schedule(first: .seconds(5), growth: 2, limit: .seconds(5 * 60))
   /// The longest single wait. If a service asks for more, the push is given up.
   package var maximumDelay = Duration.seconds(60 * 60)
   /// How long after the first attempt a push may still begin to wait.
@@ -122,16 +134,23 @@ package struct RetryPolicy: Hashable, Sendable {
   package init() {}
 
   /// The action for an outcome.
-  /// `jitter` is uniform in 0..<1; `remaining` is the time until the send expires.
-  func decide(_ outcome: PushOutcome, on platform: Platform, history: History, remaining: Duration, jitter: Double)
-    -> Decision
-  {
+  /// `jitter` is uniform in 0..<1; `remaining` is the time until the send expires. `isAlone`: the credential is refused
+  /// for this device only.
+  func decide(
+    _ outcome: PushOutcome, on platform: Platform, history: History, remaining: Duration, jitter: Double,
+    isAlone: Bool = false
+  ) -> Decision {
     switch outcome.verdict {
     case .accepted: return .finish(.delivered)
     case .rejected, .malformed: return .finish(.rejected)
     case .deviceGone: return .finish(.deviceGone)
     // The sender has had its chance to get a new credential; the operator must resolve a second refusal.
     case .reauthenticate where !history.hasReauthenticated: return .again
+    case .configurationError where isAlone, .reauthenticate where isAlone:
+      guard history.contradictions <= maximumLoneRefusals else { return .finish(history.givenUp) }
+      return wait(
+        alone.delay(history.waits, jitter: jitter), history: history.refusedAlone, remaining: remaining,
+        otherwise: history.givenUp)
     case .configurationError, .reauthenticate:
       return history.contradictions < maximumContradictions ? .hold : .finish(history.givenUp)
     case .retryHere where history.quickRetries < quickRetries && history.countedAttempts < maximumAttempts:

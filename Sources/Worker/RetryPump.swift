@@ -119,15 +119,16 @@ package final class RetryPump: Service {
         if error.isFatal { failure = error }
         logger.error("Consumer of a retry topic reported an error", metadata: [LogKeys.error: "\(error)"])
       }
-      if case .acknowledged(_, let refusal) = step {
+      if case .acknowledged(let answers) = step {
+        let refusal = answers.lazy.compactMap(\.error).first { !$0.code.condemnsRecord }
         if let refusal, !isRefused {
           logger.error("Deferred records could not be produced", metadata: [LogKeys.error: "\(refusal)"])
         }
         isRefused = refusal != nil
       }
       let effects = state.advance(step, at: now)
-      release(effects.due)
-      metrics.show(released: effects.due.count, waiting: state.held)
+      release(effects.due, at: now.wall)
+      metrics.show(effects.due, waiting: state.held)
       store(effects.positions)
       for rebalance in effects.completed { rebalance.complete() }
       if effects.credit != 0 { source.grant(records: effects.credit) }
@@ -139,23 +140,63 @@ package final class RetryPump: Service {
     return failure
   }
 
-  private func release(_ due: [PumpState.Held]) {
+  private func release(_ due: [PumpState.Held], at now: UnixTime) {
     guard !due.isEmpty else { return }
-    let post = post
-    sink.submit(due.map { ProducerRecord(topic: topics.sends, key: $0.key, event: $0.value) }) { results in
-      var refusal: RDKafkaError?
-      var answers: [(held: PumpState.Held, isDurable: Bool)] = []
-      for (held, result) in zip(due, results) {
-        do throws(RDKafkaError) {
-          _ = try result.get()
-          answers.append((held, true))
-        } catch {
-          refusal = refusal ?? error
-          answers.append((held, false))
-        }
+    var records: [ProducerRecord] = []
+    // Where the records of each one end.
+    var ends: [Int] = []
+    for held in due {
+      if let condemnation = held.condemnation {
+        records += deadLetter(held, because: condemnation, at: now)
+      } else {
+        records.append(ProducerRecord(topic: topics.sends, key: held.key, event: held.value))
       }
-      post.yield(.acknowledged(answers, refusal))
+      ends.append(records.count)
     }
+    let post = post
+    sink.submit(records) { [ends] results in
+      var start = 0
+      let answers = zip(due, ends).map { held, end -> (held: PumpState.Held, error: RDKafkaError?) in
+        defer { start = end }
+        for result in results[start..<end] {
+          if case .failure(let error) = result { return (held, error) }
+        }
+        return (held, nil)
+      }
+      post.yield(.acknowledged(answers))
+    }
+  }
+
+  /// The dead letter of a record that the sends topic will never take, and the status of its part of the send.
+  private func deadLetter(_ held: PumpState.Held, because error: RDKafkaError, at now: UnixTime) -> [ProducerRecord] {
+    let detail = "the sends topic refuses it for good: \(error.code)"
+    let letter = DeadLetter(
+      reason: .tooLarge,
+      detail: held.isShortened ? "\(detail) (value of \(held.value.count) bytes left out)" : detail,
+      origin: held.place, at: now, key: held.isShortened ? nil : held.key, value: held.isShortened ? [] : held.value,
+      valueSize: held.value.count)
+    var records = [ProducerRecord(topic: topics.deadLetter, key: letter.key, event: letter.encoded())]
+    do {
+      let retry = try RetryRecord.decode(held.value[...], recordTime: now, now: now)
+      // Only counts: the list of its devices is what made it large.
+      let status = StatusRecord(
+        of: retry.send, as: .settled, retry.statusPart, devices: retry.devices.map(\.whenTooLarge), at: now)
+      records.append(
+        ProducerRecord(
+          topic: topics.status, key: Array("\(retry.send.id)".utf8), event: (status.shortened ?? status).encoded()))
+    } catch {
+      // A record that cannot be read belongs to no known send.
+    }
+    if !held.isShortened {
+      logger.error(
+        "Record dead-lettered",
+        metadata: [
+          LogKeys.topic: "\(held.place.topic)", LogKeys.partition: "\(held.place.partition)",
+          LogKeys.offset: "\(held.place.offset)", LogKeys.reason: "\(letter.reason.rawValue)",
+          LogKeys.detail: "\(detail)",
+        ])
+    }
+    return records
   }
 
   private func store(_ offsets: [PartitionOffset]) {
@@ -184,6 +225,8 @@ package final class RetryPump: Service {
 private struct PumpMetrics {
   private let released: Counter
   private let waiting: Gauge
+  private let deadLetters = Counter(
+    label: "fanfare_dead_letters_total", dimensions: [("reason", DeadLetter.Reason.tooLarge.rawValue)])
 
   init(delay: Duration) {
     let dimensions = [("delay_seconds", "\(delay.components.seconds)")]
@@ -191,7 +234,10 @@ private struct PumpMetrics {
     waiting = Gauge(label: "fanfare_retries_waiting", dimensions: dimensions)
   }
 
-  func show(released count: Int, waiting held: Int) {
+  func show(_ due: [PumpState.Held], waiting held: Int) {
+    let condemned = due.count { $0.condemnation != nil && !$0.isShortened }
+    if condemned > 0 { deadLetters.increment(by: condemned) }
+    let count = due.count { $0.condemnation == nil }
     if count > 0 { released.increment(by: count) }
     waiting.record(held)
   }

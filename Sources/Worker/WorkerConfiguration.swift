@@ -52,8 +52,10 @@ package struct WorkerConfiguration: Sendable {
     /// The most settled sends remembered to recognise duplicates.
     /// Less than 524,288, after which tickets repeat.
     package var rememberedSends = 65_536
-    /// The most audiences in one request to the registry, each counted once, however large.
+    /// The most audiences in one request to the registry.
     package var lookUpBatch = 512
+    /// The most devices of a user that are looked up at once. A user with more is sent to in pages, like a tag.
+    package var lookUpDevices = 1_000
     /// The most bytes of metadata that are committed with a partition's position: the runs settled
     /// above it. Brokers accept 4,096 by default; settled records without room are repeated after a crash. 0: none.
     package var commitMetadataBytes = 3_500
@@ -70,6 +72,8 @@ package struct WorkerConfiguration: Sendable {
     /// page's slice happens to hold more. A crash repeats them. Each page costs a status record and a row in the
     /// registry. At most as many as fit into one retry record of 8 MiB, at some 250 bytes each.
     package var pageDevices = 5_000
+    /// How many devices a page of a slow broadcast has at least, unless `pageDevices` is smaller.
+    static let leastPageDevices = 1_000
     /// How many devices the next page may push to while the page before is being finished.
     var headStart: Int { pageDevices / 5 }
     /// The most devices looked at in one question about a page.
@@ -141,7 +145,8 @@ package struct WorkerConfiguration: Sendable {
       ("maximumPushesPerSender", limits.maximumPushesPerSender, 1...Int.max),
       ("maximumSpan", limits.maximumSpan, 1...Int.max),
       ("rememberedSends", limits.rememberedSends, 0...(Ticket.generations - 1)),
-      ("lookUpBatch", limits.lookUpBatch, 1...Int.max), ("devicesPerStatus", devicesPerStatus, 1...1_000_000),
+      ("lookUpBatch", limits.lookUpBatch, 1...Int.max), ("lookUpDevices", limits.lookUpDevices, 1...100_000),
+      ("devicesPerStatus", devicesPerStatus, 1...1_000_000),
       ("maximumSegments", limits.maximumSegments, 1...Ticket.maximumSlots / 2),
       ("maximumSegmentBytes", limits.maximumSegmentBytes, 1...Int.max),
       ("undividedDevices", broadcasts.undividedDevices, 1...100_000),

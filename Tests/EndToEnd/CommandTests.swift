@@ -8,7 +8,7 @@ import Testing
 
 /// The commands of both programs: help, errors, exit statuses and the demo.
 @Suite(.serialized) struct CommandTests {
-  /// Runs the program until it ends, in a directory that contains only a file `notes`.
+  /// Runs the program until it ends, in a directory that contains only the files `notes` and `secret`.
   private func run(
     _ arguments: [String], environment: [String: String] = [:], within limit: Duration = .seconds(120)
   ) async throws -> (status: Int32, lines: [String], errors: String) {
@@ -17,6 +17,9 @@ import Testing
       try Data(repeating: UInt8(ascii: "x"), count: 8192).write(to: notes)
       // Some tests name it as the file of a secret.
       try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: notes.path)
+      let secret = directory.appending(path: "secret")
+      try Data("secret".utf8).write(to: secret)
+      try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: secret.path)
       let process = try ChildProcess(
         arguments, name: arguments.first ?? "fanfare", environment: environment,
         program: Self.program(of: arguments), directory: directory)
@@ -99,8 +102,13 @@ import Testing
 
   private static let kafka = ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1"]
   private static let demo = kafka.merging(["FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo"]) { $1 }
+  /// The credentials of one platform, without which a worker does not start.
+  private static let platform = kafka.merging([
+    "FANFARE_HUB_DEFAULT_WNS_SECRET_FILE": "secret", "FANFARE_HUB_DEFAULT_WNS_PACKAGE_SID": "ms-app://s-1-15-2-1",
+  ]) { $1 }
   private static let badConfigurations: [(command: [String], environment: [String: String], message: String)] = [
     (["worker"], [:], "kafka.bootstrapServers is missing"),
+    (["worker"], kafka, "hub.NAME has no credentials of a platform"),
     (["audit"], [:], "kafka.bootstrapServers is missing"),
     (["api"], ["FANFARE_API_PORT": "many"], "api.port must be a whole number from 0 to 65535"),
     (["api"], kafka, "hub.default.authentication.file is missing"),
@@ -118,7 +126,7 @@ import Testing
       "api.host must be an address"
     ),
     (
-      ["worker"], kafka.merging(["FANFARE_OPERATIONS_HOST": "nowhere.invalid"]) { $1 },
+      ["worker"], platform.merging(["FANFARE_OPERATIONS_HOST": "nowhere.invalid"]) { $1 },
       "operations.host must be an address"
     ),
     (
@@ -191,7 +199,8 @@ import Testing
     let variable = "FANFARE_\(key.uppercased().replacing(".", with: "_"))"
     let (status, _, errors) = try await run(
       isOption ? [role, key, String(port)] : [role],
-      environment: isOption ? [:] : Self.demo.merging([variable: String(port)]) { $1 })
+      environment: isOption
+        ? [:] : (role == "worker" ? Self.platform : Self.demo).merging([variable: String(port)]) { $1 })
     #expect(status == 78)
     let program = Self.program(of: [role]).lastPathComponent
     #expect(errors.contains("\(program): \(key) is taken by another process"), "\(errors)")

@@ -177,7 +177,8 @@ struct BrokenRegistry: DeviceRegistry, RegistrationDirectory {
   func install(_ application: InstallationRequest, at now: UnixTime) async throws -> Registration { throw error }
   func remove(_ id: RegistrationID, hub: HubName, user: String, at now: UnixTime) async throws { throw error }
   func registration(_ id: RegistrationID, hub: HubName) async throws -> Registration? { throw error }
-  func resolve(_ queries: [AudienceQuery]) async throws -> [[Target]] { throw error }
+  func hubs() async throws -> [HubName] { throw error }
+  func resolve(_ queries: [AudienceQuery], limit: Int) async throws -> [AudiencePage] { throw error }
   func page(
     _ query: AudienceQuery, of slice: RegistrationSlice, createdBefore: UnixTime, limit: Int
   ) async throws -> AudiencePage { throw error }

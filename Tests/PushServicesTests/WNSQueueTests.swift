@@ -121,6 +121,16 @@ import Testing
     #expect(!queue.answers("good.notify.windows.com", now: now + .seconds(10)))
   }
 
+  @Test func hostThatNeverAnsweredIsNoEvidenceOfAnOutage() throws {
+    #expect(!queue.isAtFault("made-up", now: now), "nothing has answered: WNS may be unreachable")
+    try append(1, host: "good")
+    #expect(take().count == 1)
+    queue.ended("good.notify.windows.com", answered: true, now: now)
+    let later = now + .hours(1)
+    #expect(queue.isAtFault("made-up.notify.windows.com", now: later))
+    #expect(!queue.isAtFault("good.notify.windows.com", now: later))
+  }
+
   @Test func eachOfTwoAnsweringHostsProvesTheServiceForTheOther() throws {
     for host in ["a", "b", "b", "c", "b"] {
       try append(1, host: host)

@@ -3,6 +3,8 @@ extension StatusRecord {
   package static let maximumRecordSize = 8 * 1024 * 1024
   /// The most work items of a send. A record with a higher number comes from a faulty writer.
   package static let maximumParts = 10_000_000
+  /// The most work items for which one record may stand.
+  package static let maximumSpan = 10_000
 
   /// The record of the status topic.
   ///
@@ -16,6 +18,7 @@ extension StatusRecord {
       json.member("hub", hub)
       json.member("part", part)
       if parts > 1 { json.member("parts", parts) }
+      if span > 1 { json.member("span", span) }
       json.member("attempt", ifPresent: attempt)
       json.member("state", state)
       json.member("sender", ifPresent: sender)
@@ -35,7 +38,7 @@ extension StatusRecord {
 
   private static func read(from reader: inout JSONReader) throws(JSONError) -> StatusRecord {
     var (send, hub, state): (SendID?, HubName?, State?)
-    var (part, parts, attempt): (Int64?, Int64, AttemptID?) = (nil, 1, nil)
+    var (part, parts, span, attempt): (Int64?, Int64, Int64, AttemptID?) = (nil, 1, 1, nil)
     var (sender, audience, traceparent): (String?, Audience?, String?)
     var (acceptedAt, settledAt): (UnixTime?, UnixTime?)
     var devices: [DeviceResult] = []
@@ -48,6 +51,9 @@ extension StatusRecord {
       case "parts":
         parts = try reader.readInteger()
         guard (1...Int64(maximumParts)).contains(parts) else { throw reader.error("must be 1 to \(maximumParts)") }
+      case "span":
+        span = try reader.readInteger()
+        guard (1...Int64(maximumSpan)).contains(span) else { throw reader.error("must be 1 to \(maximumSpan)") }
       case "attempt":
         attempt = AttemptID(try reader.readString())
         guard attempt != nil else { throw reader.error("must be a UUID") }
@@ -70,8 +76,12 @@ extension StatusRecord {
     }
     let number = try required(part, "part")
     guard (0..<parts).contains(number) else { throw JSONError(field: "part", problem: "must be 0 to \(parts - 1)") }
+    guard number + span <= parts, span == 1 || (devices.isEmpty && counts.isEmpty) else {
+      throw JSONError(field: "span", problem: "must end within the parts, and have no results")
+    }
     return StatusRecord(
       send: try required(send, "send"), hub: try required(hub, "hub"), part: Int(number), parts: Int(parts),
+      span: Int(span),
       attempt: attempt, state: try required(state, "state"), sender: sender, audience: try required(audience, "to"),
       acceptedAt: try required(acceptedAt, "acceptedAt"), settledAt: try required(settledAt, "settledAt"),
       devices: devices, counts: counts, traceparent: traceparent)

@@ -17,6 +17,9 @@ package struct StatusRecord: Hashable, Sendable {
   package let part: Int
   /// The number of work items of the send.
   package let parts: Int
+  /// For how many consecutive work items it stands, from `part` on. More than 1 only for pages that ended without being
+  /// pushed, which have no results.
+  package let span: Int
   /// The attempt that the item belongs to; nil for a send with one item.
   package let attempt: AttemptID?
   package let state: State
@@ -48,7 +51,8 @@ package struct StatusRecord: Hashable, Sendable {
   }
 
   package init(
-    send: SendID, hub: HubName, part: Int = 0, parts: Int = 1, attempt: AttemptID? = nil, state: State, sender: String?,
+    send: SendID, hub: HubName, part: Int = 0, parts: Int = 1, span: Int = 1, attempt: AttemptID? = nil, state: State,
+    sender: String?,
     audience: Audience, acceptedAt: UnixTime, settledAt: UnixTime, devices: [DeviceResult],
     counts: OutcomeCounts = OutcomeCounts(), traceparent: String? = nil
   ) {
@@ -56,6 +60,7 @@ package struct StatusRecord: Hashable, Sendable {
     self.hub = hub
     self.part = part
     self.parts = parts
+    self.span = span
     self.attempt = attempt
     self.state = state
     self.sender = sender
@@ -65,6 +70,18 @@ package struct StatusRecord: Hashable, Sendable {
     self.devices = devices
     self.counts = counts
     self.traceparent = traceparent
+  }
+}
+
+extension StatusRecord {
+  /// A record for each work item that this one stands for.
+  package var eachPart: [StatusRecord] {
+    guard span > 1 else { return [self] }
+    return (part..<part + span).map { number in
+      StatusRecord(
+        send: send, hub: hub, part: number, parts: parts, attempt: attempt, state: state, sender: sender,
+        audience: audience, acceptedAt: acceptedAt, settledAt: settledAt, devices: [], traceparent: traceparent)
+    }
   }
 }
 

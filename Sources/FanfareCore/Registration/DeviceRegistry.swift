@@ -33,11 +33,13 @@ package protocol DeviceRegistry: Sendable {
   /// The completed registration with the id; nil if there is none.
   func registration(_ id: RegistrationID, hub: HubName) async throws -> Registration?
 
-  /// The devices of each audience in the order of the queries, found in one round trip.
+  /// The devices of each audience in the order of the queries, found in one round trip where no audience is large.
   ///
   /// Each device of an audience is listed once. A `.device` audience yields the registration that has the handle, a
-  /// `.registration` audience the registration if its user has had it since the query's `createdBefore`.
-  func resolve(_ queries: [AudienceQuery]) async throws -> [[Target]]
+  /// `.registration` audience the registration if its user has had it since the query's `createdBefore`. At most `limit`
+  /// registrations, 1 or more, are examined for each audience of a user or a tag; an audience that may have more has a
+  /// `last`, and its devices are the first of them in any order. Such an audience is read by pages.
+  func resolve(_ queries: [AudienceQuery], limit: Int) async throws -> [AudiencePage]
 
   /// The next devices of an audience in a slice, by ascending ids, each once.
   ///
@@ -56,8 +58,18 @@ package protocol DeviceRegistry: Sendable {
   /// the removed registrations.
   func drop(_ verdicts: [DeadDevice], at now: UnixTime) async throws -> [RegistrationID]
 
+  /// The hubs that have registrations, at most 1,000 of them.
+  func hubs() async throws -> [HubName]
+
   /// Throws if the store cannot be read or written now.
   func check() async throws
+}
+
+extension DeviceRegistry {
+  /// All devices of each audience, however many.
+  package func resolve(_ queries: [AudienceQuery]) async throws -> [[Target]] {
+    try await resolve(queries, limit: .max).map(\.targets)
+  }
 }
 
 /// A query for the devices of an audience on some platforms of a hub.

@@ -31,7 +31,7 @@ package struct LedgerBatch: Sendable {
       }
       timestamps[record.topicPartition] = record.timestamp
       do throws(RecordError) {
-        if let entry = try Self.entry(record, topics: topics, maximumDevices: maximumDevices) { entries.append(entry) }
+        try Self.append(record, to: &entries, topics: topics, maximumDevices: maximumDevices)
         recordsByTopic[record.topic, default: 0] += 1
       } catch {
         undecodable[record.topic, default: (0, error)].count += 1
@@ -51,19 +51,26 @@ package struct LedgerBatch: Sendable {
     undecodable.merge(next.undecodable) { ($0.count + $1.count, $0.reason) }
   }
 
-  private static func entry(_ record: ConsumedRecord, topics: Topics, maximumDevices: Int) throws(RecordError)
-    -> LedgerEntry?
-  {
+  private static func append(
+    _ record: ConsumedRecord, to entries: inout [LedgerEntry], topics: Topics, maximumDevices: Int
+  ) throws(RecordError) {
     guard record.topic == topics.status else {
       let recordTime = UnixTime(milliseconds: max(0, record.timestamp))
       do throws(RecordError) {
-        return .accepted(LedgerEntry.Acceptance(try SendRequest.decode(record.value, recordTime: recordTime)))
+        let send = try SendRequest.decode(record.value, recordTime: recordTime)
+        return entries.append(.accepted(LedgerEntry.Acceptance(send)))
       } catch  where error.reason == .unknownType {
         // A retry record's send was counted as accepted when it was first consumed.
         guard (try? RetryRecord.wait(of: record.value, at: UnixTime(milliseconds: 0))) != nil else { throw error }
-        return nil
+        return
       }
     }
-    return .settled(LedgerEntry.Settlement(try StatusRecord.decode(record.value), maximumDevices: maximumDevices))
+    let status = try StatusRecord.decode(record.value)
+    if status.span == 1 {
+      entries.append(.settled(LedgerEntry.Settlement(status, maximumDevices: maximumDevices)))
+    } else {
+      // Each page counts once, whichever records tell of it.
+      entries += status.eachPart.map { .settled(LedgerEntry.Settlement($0, maximumDevices: maximumDevices)) }
+    }
   }
 }

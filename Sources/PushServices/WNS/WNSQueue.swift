@@ -35,6 +35,9 @@ struct WNSQueue: Sendable {
   /// For this long after an answer of another host, a failure says nothing about the service.
   static let proofOfService: TimeAmount = .seconds(10)
 
+  /// How many hosts are remembered as hosts of WNS.
+  static let maximumKnownHosts = 256
+
   private var hosts: [String: Host] = [:]
   /// The hosts that may send, in the order of their turns.
   private var turns: Deque<String> = []
@@ -44,6 +47,8 @@ struct WNSQueue: Sendable {
   private var unprovenInFlight = 0
   /// The last answers of the two hosts that answered last: one of them is always from another host than a given one.
   private var lastAnswers: [(host: String, at: NIODeadline)] = []
+  /// The hosts that have answered before; WNS has a few dozen.
+  private var knownHosts: Set<String> = []
   private let maximumInFlight: Int
   private let maximumWaiting: Int
   private(set) var inFlight = 0
@@ -88,7 +93,12 @@ struct WNSQueue: Sendable {
   /// An item for this host ended at `now`. `answered` is nil if no request was made.
   mutating func ended(_ name: String, answered: Bool?, now: NIODeadline) {
     inFlight -= 1
-    if answered == true { lastAnswers = lastAnswers.filter { $0.host != name }.suffix(1) + [(name, now)] }
+    if answered == true {
+      lastAnswers = lastAnswers.filter { $0.host != name }.suffix(1) + [(name, now)]
+      // The hosts in use enter again with their next answers.
+      if knownHosts.count == Self.maximumKnownHosts { knownHosts = [] }
+      knownHosts.insert(name)
+    }
     let (isOver, isProven) = change(name) { host in
       let answeredBefore = host.answers
       host.inFlight -= 1
@@ -110,6 +120,14 @@ struct WNSQueue: Sendable {
   /// Whether another host has answered within `proofOfService`, so that the service as a whole is reachable.
   func othersAnswer(than name: String, now: NIODeadline) -> Bool {
     lastAnswers.contains { $0.host != name && now - $0.at < Self.proofOfService }
+  }
+
+  /// Whether a failed connection to this host says nothing about the service: others answer, or only this one never has.
+  ///
+  /// A registration names its host, which need not exist. Once any host has answered, a host that never has is no
+  /// evidence of an outage.
+  func isAtFault(_ name: String, now: NIODeadline) -> Bool {
+    othersAnswer(than: name, now: now) || (!knownHosts.isEmpty && !knownHosts.contains(name))
   }
 
   /// Whether this host answered its last request, or any request within `proofOfService`.

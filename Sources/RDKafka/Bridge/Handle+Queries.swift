@@ -14,6 +14,14 @@ extension Handle {
     return list.elements.map(\.offset).filter { $0.offset >= 0 }
   }
 
+  /// The id of the cluster; nil if it has none or does not answer in time.
+  /// Blocks the thread for at most `timeoutMilliseconds` until the first answer of a broker.
+  func clusterID(timeoutMilliseconds: Int32) -> String? {
+    guard let id = unsafe rd_kafka_clusterid(pointer, timeoutMilliseconds) else { return nil }
+    defer { unsafe rd_kafka_mem_free(pointer, id) }
+    return unsafe String(cString: id)
+  }
+
   /// Commits offsets with their metadata.
   /// Blocks the thread until the broker has them, at most `timeoutMilliseconds`.
   func commit(_ offsets: [PartitionOffset], timeoutMilliseconds: Int32) throws(RDKafkaError) {

@@ -19,7 +19,7 @@ extension RDKafkaError {
     self.init(response: response, context: topic)
     isFatal = false
     switch code {
-    case .messageTooLarge, .unknownTopic, .unauthorized, .queueFull: break
+    case .messageTooLarge, .invalidRecord, .unknownTopic, .unauthorized, .queueFull: break
     default: code = isPossiblyPersisted ? .possiblyPersisted : .notPersisted
     }
   }
@@ -45,6 +45,9 @@ extension RDKafkaError.Code {
       case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE,
         RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE:
         .messageTooLarge
+      case RD_KAFKA_RESP_ERR_INVALID_RECORD, RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP, RD_KAFKA_RESP_ERR_POLICY_VIOLATION,
+        RD_KAFKA_RESP_ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT:
+        .invalidRecord
       case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION,
         RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION:
         .unknownTopic

@@ -1,6 +1,21 @@
 import CRDKafka
 import Glibc
 
+/// The leader epoch of a message, which librdkafka reports from 2.1 on.
+enum LeaderEpoch {
+  private typealias Function = @convention(c) (UnsafePointer<rd_kafka_message_t>) -> Int32
+
+  /// Looked up in the linked library, because the headers may be older.
+  private static let function: Function? = unsafe dlsym(nil, "rd_kafka_message_leader_epoch").map {
+    unsafe unsafeBitCast($0, to: Function.self)
+  }
+
+  /// The epoch; -1 if it is unknown.
+  static func of(_ message: UnsafeMutablePointer<rd_kafka_message_t>) -> Int32 {
+    unsafe function.map { unsafe $0(message) } ?? -1
+  }
+}
+
 /// Takes records out of librdkafka in batches. Belongs to the consumer's thread alone.
 ///
 /// A message pins the whole response that contained it, which may be megabytes. So everything is copied out at once and
@@ -160,7 +175,8 @@ import Glibc
           timestamp: rd_kafka_message_timestamp(message, &timestampType),
           key: message.pointee.key == nil ? nil : backing[offset..<keyEnd],
           value: backing[keyEnd..<valueEnd],
-          headers: readsHeaders ? headers(of: message) : []))
+          headers: readsHeaders ? headers(of: message) : [],
+          leaderEpoch: LeaderEpoch.of(message)))
       offset = valueEnd
     }
     return records

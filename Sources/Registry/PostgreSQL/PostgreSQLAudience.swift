@@ -1,37 +1,45 @@
 import FanfareCore
 import PostgreSQL
 
-/// Answers a batch of audience queries with one round trip per hub.
+/// Answers a batch of audience queries with one round trip per hub, and with some more if it has a large audience.
 struct PostgreSQLAudienceLookup {
-  /// The devices of the hub `$1` with the tags `$2`, the handles `$3` or the ids `$4`, each with the key that found it.
+  /// The devices of the hub `$1` with the tags `$2` (at most `$5`), the handles `$3` or the ids `$4`. Those found by a tag
+  /// have the tag, those found by their id the moment of their creation.
   /// `= ANY` on an indexed column: the server searches the index for each key, whatever its statistics of the table
   /// say.
   static let statement = PreparedStatement(
     """
-    SELECT tag, platform, registration, handle, registered_at, NULL::bigint FROM tags WHERE hub = $1 AND tag = ANY ($2)
+    (SELECT tag, platform, registration, handle, registered_at, NULL::bigint FROM tags
+      WHERE hub = $1 AND tag = ANY ($2) LIMIT $5)
     UNION ALL
     SELECT NULL, platform, registration, handle, registered_at, NULL::bigint FROM handles
       WHERE hub = $1 AND handle = ANY ($3) AND platform IS NOT NULL
     UNION ALL
-    SELECT '', platform, id, handle, registered_at, created_at FROM registrations
+    SELECT NULL, platform, id, handle, registered_at, created_at FROM registrations
       WHERE hub = $1 AND id = ANY ($4) AND username IS NOT NULL
     """)
 
   private let queries: [AudienceQuery]
   private let weights: TagWeights
+  /// How many registrations are examined for an audience.
+  private let limit: Int
   private var answers: [[Target]]
+  /// Of the audiences that may have more devices: the last registration examined.
+  private var ends: [Int: RegistrationID] = [:]
 
-  init(_ queries: [AudienceQuery], weights: TagWeights) {
+  init(_ queries: [AudienceQuery], weights: TagWeights, limit: Int) {
     self.queries = queries
     self.weights = weights
+    self.limit = max(1, min(limit, 1_000_000_000))
     answers = Array(repeating: [], count: queries.count)
   }
 
   /// The devices of each query's audience, in the order of the queries.
-  consuming func run(_ connection: PostgreSQLConnection) throws -> [[Target]] {
+  consuming func run(_ connection: PostgreSQLConnection) throws -> [AudiencePage] {
     let queries = queries
     try queries.forEachHub { hub, indices in try run(connection, hub, indices) }
-    return answers
+    let ends = ends
+    return answers.enumerated().map { AudiencePage(targets: $1, examined: $1.count, last: ends[$0]) }
   }
 
   private mutating func run(_ connection: PostgreSQLConnection, _ hub: HubName, _ batch: [Int]) throws {
@@ -52,21 +60,50 @@ struct PostgreSQLAudienceLookup {
       }
     }
     guard !tags.isEmpty || !handles.isEmpty || !ids.isEmpty else { return }
+    let keys = Array(tags.keys)
+    try collect(connection, hub, keys[...], tags, handles, ids)
+  }
+
+  /// Reads the rows of these tags, and of the handles and ids. The limit is on the rows of all tags together: each tag
+  /// with a limit of its own would be a join, which a sharded database cannot do. If it is reached, the tags are halved
+  /// until the large one stands alone.
+  private mutating func collect(
+    _ connection: PostgreSQLConnection, _ hub: HubName, _ keys: ArraySlice<ExactText>, _ tags: [ExactText: [Int]],
+    _ handles: [ExactText: [Int]], _ ids: [RegistrationID: [Int]]
+  ) throws {
+    // A few devices per tag are usual; one more than the limit shows that there are more.
+    let most = keys.count > 1 ? limit + keys.count * 8 : limit + 1
     let rows = try connection.query(
       Self.statement,
       [
-        .text(hub.rawValue), .texts(tags.keys.map { $0.text }), .texts(handles.keys.map { $0.text }),
-        .ids(Array(ids.keys)),
+        .text(hub.rawValue), .texts(keys.map { $0.text }), .texts(handles.keys.map { $0.text }),
+        .ids(Array(ids.keys)), .int8(Int64(most)),
       ])
+    let found = (0..<rows.count).reduce(0) { rows.isNull($1, 0) ? $0 : $0 + 1 }
+    if keys.count > 1, found >= most {
+      let middle = keys.startIndex + keys.count / 2
+      try collect(connection, hub, keys[..<middle], tags, handles, ids)
+      return try collect(connection, hub, keys[middle...], tags, [:], [:])
+    }
+    var examined: [ExactText: Int] = [:]
     for row in 0..<rows.count {
+      if let tag = try rows.optionalText(row, 0) {
+        let key = ExactText(text: tag)
+        examined[key, default: 0] += 1
+        guard examined[key, default: 0] <= limit else {
+          for index in tags[key] ?? [] { ends[index] = try rows.identifier(row, 2) }
+          continue
+        }
+      }
       let platform = try Platform(stored: try rows.integer(row, 1))
       let target = Target(
         registration: try rows.identifier(row, 2), platform: platform, handle: try rows.text(row, 3),
         registeredAt: UnixTime(milliseconds: try rows.integer(row, 4)))
       let indices: [Int]? =
         if let tag = try rows.optionalText(row, 0) {
-          // No tag is empty: an empty one marks a device found by its id.
-          tag.isEmpty ? ids[target.registration] : tags[ExactText(text: tag)]
+          tags[ExactText(text: tag)]
+        } else if !rows.isNull(row, 5) {
+          ids[target.registration]
         } else {
           handles[ExactText(text: target.handle)]
         }

@@ -29,10 +29,10 @@ extension PostgreSQLRegistry: DeviceRegistry {
     try await read { try PostgreSQLRegistrationTable($0, hub).registration(id) }
   }
 
-  package func resolve(_ queries: [AudienceQuery]) async throws -> [[Target]] {
+  package func resolve(_ queries: [AudienceQuery], limit: Int) async throws -> [AudiencePage] {
     guard !queries.isEmpty else { return [] }
     return try await read { [tagWeights] connection in
-      try PostgreSQLAudienceLookup(queries, weights: tagWeights).run(connection)
+      try PostgreSQLAudienceLookup(queries, weights: tagWeights, limit: limit).run(connection)
     }
   }
 
@@ -42,6 +42,13 @@ extension PostgreSQLRegistry: DeviceRegistry {
     try await read { [tagWeights] connection in
       try AudiencePager(PostgreSQLRegistrationTable(connection, query.hub), query, weights: tagWeights)
         .page(AudienceRange(slice: slice, createdBefore: createdBefore, limit: max(1, limit)))
+    }
+  }
+
+  package func hubs() async throws -> [HubName] {
+    try await read { connection in
+      let rows = try connection.execute(HubList.statement, [])
+      return try (0..<rows.count).compactMap { HubName(try rows.text($0, 0)) }
     }
   }
 

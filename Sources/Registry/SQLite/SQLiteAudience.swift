@@ -20,19 +20,25 @@ struct SQLiteAudienceLookup {
 
   private let queries: [AudienceQuery]
   private let weights: TagWeights
+  /// How many registrations are examined for an audience.
+  private let limit: Int
   private var answers: [[Target]]
+  /// Of the audiences that may have more devices: the last registration examined.
+  private var ends: [Int: RegistrationID] = [:]
 
-  init(_ queries: [AudienceQuery], weights: TagWeights) {
+  init(_ queries: [AudienceQuery], weights: TagWeights, limit: Int) {
     self.queries = queries
     self.weights = weights
+    self.limit = max(1, limit)
     answers = Array(repeating: [], count: queries.count)
   }
 
   /// The devices of each query's audience, in the order of the queries.
-  consuming func run(_ db: Database) throws -> [[Target]] {
+  consuming func run(_ db: Database) throws -> [AudiencePage] {
     let queries = queries
     try queries.forEachHub { hub, indices in try run(db, hub, indices) }
-    return answers
+    let ends = ends
+    return answers.enumerated().map { AudiencePage(targets: $1, examined: $1.count, last: ends[$0]) }
   }
 
   private mutating func run(_ db: Database, _ hub: HubName, _ indices: [Int]) throws {
@@ -59,11 +65,27 @@ struct SQLiteAudienceLookup {
   }
 
   private mutating func collect(_ db: Database, _ hub: HubName, _ keys: KeyList, _ sql: String) throws {
-    guard !keys.indices.isEmpty else { return }
+    var first = 0
+    while first < keys.indices.count { first = try collect(db, hub, keys, from: first, sql) }
+  }
+
+  /// Reads the rows of the keys from `first` on. Returns the first key that is still to be read: the rows come key by
+  /// key, and reading ends where a key reaches the limit.
+  private mutating func collect(
+    _ db: Database, _ hub: HubName, _ keys: KeyList, from first: Int, _ sql: String
+  ) throws -> Int {
     let statement = try db.cachedStatement(sql: sql)
-    let rows = try Row.fetchCursor(statement, arguments: [hub.rawValue, keys.json])
+    let rows = try Row.fetchCursor(statement, arguments: [hub.rawValue, keys.json(from: first)])
+    var (last, examined) = (-1, 0)
     while let row = try rows.next() {
-      let index = keys.indices[row[0] as Int]
+      let key = first + (row[0] as Int)
+      if key != last { (last, examined) = (key, 0) }
+      let index = keys.indices[key]
+      if examined == limit {
+        ends[index] = try statement.registrationID(at: 2)
+        return key + 1
+      }
+      examined += 1
       let query = queries[index]
       let platform = try Platform(stored: row[1])
       guard query.platforms.contains(platform) else { continue }
@@ -73,6 +95,7 @@ struct SQLiteAudienceLookup {
           registration: try statement.registrationID(at: 2), platform: platform, handle: row[3],
           registeredAt: UnixTime(milliseconds: row[4])))
     }
+    return keys.indices.count
   }
 }
 
@@ -80,14 +103,18 @@ struct SQLiteAudienceLookup {
 private struct KeyList {
   private(set) var indices: [Int] = []
   private var elements: [UInt8] = []
+  /// Where each key begins in `elements`.
+  private var starts: [Int] = []
 
-  var json: String { "[" + String(decoding: elements, as: UTF8.self) + "]" }
+  /// The keys from that one on.
+  func json(from key: Int) -> String { "[" + String(decoding: elements[starts[key]...], as: UTF8.self) + "]" }
 
   /// Adds a key. A key with control characters is skipped: no stored text has any, and SQLite would end the key at a
   /// NUL and find another one.
   mutating func append(prefix: String = "", _ key: String, for index: Int) {
     guard key.isStorable else { return }
     if !indices.isEmpty { elements.append(UInt8(ascii: ",")) }
+    starts.append(elements.count)
     elements.appendJSON(prefix.isEmpty ? key : prefix + key)
     indices.append(index)
   }

@@ -36,9 +36,9 @@ extension SQLiteRegistry: DeviceRegistry {
     try await read { db in try SQLiteRegistrationTable(db, hub).registration(id) }
   }
 
-  package func resolve(_ queries: [AudienceQuery]) async throws -> [[Target]] {
+  package func resolve(_ queries: [AudienceQuery], limit: Int) async throws -> [AudiencePage] {
     guard !queries.isEmpty else { return [] }
-    return try await read { db in try SQLiteAudienceLookup(queries, weights: tagWeights).run(db) }
+    return try await read { db in try SQLiteAudienceLookup(queries, weights: tagWeights, limit: limit).run(db) }
   }
 
   package func page(
@@ -48,6 +48,10 @@ extension SQLiteRegistry: DeviceRegistry {
       try AudiencePager(SQLiteRegistrationTable(db, query.hub), query, weights: tagWeights)
         .page(AudienceRange(slice: slice, createdBefore: createdBefore, limit: max(1, limit)))
     }
+  }
+
+  package func hubs() async throws -> [HubName] {
+    try await read { db in try String.fetchAll(db, sql: HubList.statement).compactMap { HubName($0) } }
   }
 
   package func drop(_ devices: [DeadDevice], at now: UnixTime) async throws -> [RegistrationID] {

@@ -13,8 +13,8 @@ enum BroadcastQuestion: Sendable {
   case announce(Ticket, BroadcastID)
   /// Which of a segment's next pages are finished?
   case finishedPages(Ticket, BroadcastID, Range<Int>)
-  /// The next devices of a page.
-  case page(Ticket, AudienceQuery, RegistrationSlice, createdBefore: UnixTime, askedAt: Int64)
+  /// The next devices of a page, at most `limit`.
+  case page(Ticket, AudienceQuery, RegistrationSlice, createdBefore: UnixTime, limit: Int, askedAt: Int64)
   /// When may a number of devices of a page be pushed to?
   case reserve(Ticket, Int, BroadcastID, perSecond: Int)
   /// When may a number of devices of a readmitted record be pushed to?
@@ -55,8 +55,8 @@ enum BroadcastQuestion: Sendable {
       return .noted
     case .finishedPages(_, let broadcast, let range):
       return .pages(try await broadcasts.finishedPages(of: broadcast, in: range))
-    case .page(_, let query, let slice, let createdBefore, _):
-      return .devices(try await registry.page(query, of: slice, createdBefore: createdBefore, limit: limits.lookUpPage))
+    case .page(_, let query, let slice, let createdBefore, let limit, _):
+      return .devices(try await registry.page(query, of: slice, createdBefore: createdBefore, limit: limit))
     case .reserve(_, let pushes, let broadcast, let perSecond), .permits(_, let pushes, let broadcast, let perSecond):
       return .moment(try await broadcasts.reserve(pushes, of: broadcast, perSecond: perSecond, at: now))
     case .finish(_, let broadcast, let pages):

@@ -31,6 +31,19 @@ struct SegmentWalk: Sendable {
     self.ahead = ahead
   }
 
+  /// The runs of consecutive pages in hand, in ascending order.
+  var runs: [Range<Int>] {
+    var runs: [Range<Int>] = []
+    for page in rest.reversed() {
+      if let last = runs.last, last.upperBound == page {
+        runs[runs.count - 1] = last.lowerBound..<page + 1
+      } else {
+        runs.append(page..<page + 1)
+      }
+    }
+    return runs
+  }
+
   /// Takes the next pages in hand; nil if none are left.
   mutating func takePages() -> Range<Int>? {
     guard !ahead.isEmpty else { return nil }

@@ -23,6 +23,8 @@ struct DeferralPolicy: Sendable {
 
   /// The longest deferral for an outage.
   static let longestDelay = Duration.seconds(300)
+  /// How long a push waits for a worker that has a sender for its platform.
+  static let unservedDelay = Duration.seconds(60)
   /// How many deferred pushes of a stopped platform may come back each second, only to be deferred
   /// again. Each one costs Kafka two more records.
   private static let rounds = 100

@@ -19,7 +19,7 @@ extension Dispatcher {
     case (.announce(let ticket, _), .noted): if items.isCurrent(ticket) { conclude(ticket.slot) }
     case (.finishedPages(let ticket, _, let range), .pages(let finished)):
       resumeSegment(ticket, range, finished: finished, into: &effects)
-    case (.page(let ticket, _, let slice, _, let askedAt), .devices(let page)):
+    case (.page(let ticket, _, let slice, _, _, let askedAt), .devices(let page)):
       // A slow registry's answer counts from this moment: repeating the question would never end.
       let checkedAt = max(askedAt, now.uptime - Self.freshness)
       if items.isCurrent(ticket), broadcasts[page: ticket.slot]?.isLookingUp == true {
@@ -92,8 +92,12 @@ extension Dispatcher {
     // Ids are uniformly distributed: the id space that the first ones span tells how many there are.
     let share = max(found.last.map { RegistrationSlice.whole.share(upTo: $0) } ?? 1, 1e-12)
     var devicesPerPage = Double(configuration.broadcasts.pageDevices - configuration.broadcasts.headStart)
-    // A page takes about a second, however slow the broadcast: a crash repeats it.
-    if let rate { devicesPerPage = min(Double(configuration.broadcasts.pageDevices), max(100, Double(rate))) }
+    // A page takes about a second, so that a crash repeats little; but each page costs a status record and a row in the
+    // registry, so a slow broadcast has no smaller pages than that.
+    if let rate {
+      let least = WorkerConfiguration.Broadcasts.leastPageDevices
+      devicesPerPage = Double(min(configuration.broadcasts.pageDevices, max(least, rate)))
+    }
     // When few of the devices examined match, pages are larger slices, but not without bound.
     let pages =
       max(Double(found.targets.count) / devicesPerPage, Double(found.examined) / (devicesPerPage * 20)) / share

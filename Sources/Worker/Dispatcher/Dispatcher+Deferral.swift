@@ -26,9 +26,27 @@ extension Dispatcher {
     delayOrder(slot, index, by: delay, at: now)
     items[slot][device: index].postpone(until: now.uptime + delay.milliseconds)
     // Without retry topics the device waits here, and nothing is written.
-    if deferral.hasRetryTopics { effects.tallies.deferrals.append(items[slot].devices[index].sender) }
+    let sender = items[slot].devices[index].sender
+    if deferral.hasRetryTopics, sender >= 0 { effects.tallies.deferrals.append(sender) }
     passFirstAttempt(slot, index)
     closeDevice(slot, at: now, into: &effects)
+  }
+
+  /// Defers a device of a platform for which this worker has no sender: another worker, or this one after a change of its
+  /// configuration, may have it. The send ends as expired if none ever does. Without retry topics it fails.
+  mutating func deferUnserved(_ slot: Int, _ index: Int, at now: Moment, into effects: inout Effects) {
+    let place = SenderTable.place(hub: items[slot].hub, platform: items[slot].devices[index].target.platform)
+    if unserved.note(place, at: now.uptime) { effects.alarm(.senderMissing(sender: place)) }
+    guard deferral.hasRetryTopics else {
+      return finish(slot, index, as: .failed, reason: "NoSender", status: 0, at: now, into: &effects)
+    }
+    items[slot][device: index].refused(reason: "NoSender", status: 0)
+    let life = items[slot].expiresAt - now.wall
+    guard life > .zero else { return expire(slot, index, at: now, into: &effects) }
+    // The records of a broadcast are large, so they return rarely.
+    let delay = items[slot].isBulk ? DeferralPolicy.longestDelay : DeferralPolicy.unservedDelay
+    effects.tallies.deferrals.append(place)
+    deferDevice(slot, index, for: min(delay, life), at: now, into: &effects)
   }
 
   /// Defers a device until the outage of its service may be over, and keeps its place in the order.

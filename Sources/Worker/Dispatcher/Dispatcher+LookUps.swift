@@ -22,15 +22,22 @@ extension Dispatcher {
   mutating func askRegistry(at now: Moment, into effects: inout Effects) {
     guard lookUps.mayAsk(at: now.uptime) else { return }
     var lookUp = LookUp(askedAt: now.uptime)
-    lookUps.addRechecks(to: &lookUp, of: items, batch: configuration.limits.lookUpBatch)
-    addItems(to: &lookUp, at: now, into: &effects)
+    if lookUps.mayAskSuspect, let suspect = lookUps.popSuspect(of: items, at: now) {
+      lookUp = suspect
+    } else {
+      let batch = lookUps.limit(configuration.limits.lookUpBatch)
+      lookUps.addRechecks(to: &lookUp, of: items, batch: batch)
+      addItems(to: &lookUp, batch: batch, at: now, into: &effects)
+    }
     guard !lookUp.entries.isEmpty else { return }
     lookUps.asked()
     effects.lookUp = lookUp
   }
 
-  private mutating func addItems(to lookUp: inout LookUp, at now: Moment, into effects: inout Effects) {
-    while lookUp.queries.count < configuration.limits.lookUpBatch,
+  private mutating func addItems(
+    to lookUp: inout LookUp, batch: Int, at now: Moment, into effects: inout Effects
+  ) {
+    while lookUp.queries.count < batch,
       items.held.devices < configuration.limits.maximumDevices,
       let ticket = lookUps.popNew()
     {
@@ -48,15 +55,18 @@ extension Dispatcher {
 
   /// Handles the registry's answer, or its failure to answer.
   mutating func answer(_ answer: LookUpAnswer, at now: Moment, into effects: inout Effects) {
-    guard let targets = answer.targets else { return lookUps.failed(answer.lookUp, at: now.uptime) }
+    guard let pages = answer.found else { return lookUps.failed(answer.lookUp, at: now.uptime) }
     lookUps.answered()
     var stopped: [Ticket] = []
     // A slow registry's answer counts for this moment only.
     let checkedAt = max(answer.lookUp.askedAt, now.uptime - configuration.times.ownershipWindow.milliseconds)
     for entry in answer.lookUp.entries {
-      let found = targets[entry.query]
+      let found = pages[entry.query]
       switch entry.purpose {
-      case .devices: receive(found, for: entry.ticket, checkedAt: checkedAt, at: now, into: &effects)
+      case .devices where found.last != nil:
+        // Too many devices for one item: it is divided like a send to a tag.
+        if items.isResolving(entry.ticket) { broadcasts.appendSurvey(entry.ticket) }
+      case .devices: receive(found.targets, for: entry.ticket, checkedAt: checkedAt, at: now, into: &effects)
       case .recheck:
         if recheck(entry.ticket, against: found, checkedAt: checkedAt, at: now, into: &effects) {
           stopped.append(entry.ticket)
@@ -106,22 +116,25 @@ extension Dispatcher {
           target: $0, sender: table.sender(hub: hub, platform: $0.platform), isRegistered: isRegistered,
           checkedAt: checkedAt)
       })
-    var unreachable: [Int] = []
+    var unserved: [Int] = []
     for index in targets.indices {
-      if items[slot].devices[index].sender >= 0 { enqueue(slot, index) } else { unreachable.append(index) }
+      if items[slot].devices[index].sender >= 0 { enqueue(slot, index) } else { unserved.append(index) }
     }
-    for index in unreachable {
-      finish(slot, index, as: .failed, reason: "NoSender", status: 0, at: now, into: &effects)
-    }
+    for index in unserved { deferUnserved(slot, index, at: now, into: &effects) }
   }
 
   /// Pushes to a device whose owner is confirmed.
   /// Returns true if the push is to be queued again because its platform was stopped meanwhile or its quota has lapsed.
   private mutating func recheck(
-    _ ticket: Ticket, against targets: [Target], checkedAt: Int64, at now: Moment, into effects: inout Effects
+    _ ticket: Ticket, against page: AudiencePage, checkedAt: Int64, at now: Moment, into effects: inout Effects
   ) -> Bool {
     guard let device = items.device(ticket), device.phase == .checking else { return false }
-    let (slot, index, sender) = (ticket.slot, ticket.device, device.sender)
+    let (slot, index, sender, targets) = (ticket.slot, ticket.device, device.sender, page.targets)
+    if page.last != nil, !targets.contains(where: { $0.registration == device.target.registration }) {
+      // The user has more devices than were looked up: this one may be among the others.
+      lookUps.appendRecheck(ticket, isAlone: true)
+      return false
+    }
     lanes.endCheck(ticket, of: sender)
     defer { endProbe(ticket, of: sender) }
     if items[slot].isPage, let page = broadcasts[page: slot] {

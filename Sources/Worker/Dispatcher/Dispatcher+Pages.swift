@@ -93,8 +93,12 @@ extension Dispatcher {
     if turn == .whole || room > 0 { take(&page, slot, send, room: room, at: now, into: &effects) }
     if let slice = page.beginLookUp() {
       let query = AudienceQuery(hub: send.hub, audience: send.audience, platforms: send.coveredPlatforms)
+      // What waits for the rate for longer than `freshness` is looked up again.
+      let limit = send.maximumPerSecond.map { max(100, $0 * 2) } ?? Int.max
       effects.questions.append(
-        .page(items.ticket(slot), query, slice, createdBefore: send.acceptedAt, askedAt: now.uptime))
+        .page(
+          items.ticket(slot), query, slice, createdBefore: send.acceptedAt,
+          limit: min(configuration.broadcasts.lookUpPage, limit), askedAt: now.uptime))
     }
     broadcasts[page: slot] = page
     if turn == .whole, page.isExhausted, items[slot].openDevices == 0 {
@@ -140,7 +144,7 @@ extension Dispatcher {
     items.add(slot, devices)
     for index in first..<first + count {
       if items[slot].devices[index].sender < 0 {
-        finish(slot, index, as: .failed, reason: "NoSender", status: 0, at: now, into: &effects)
+        deferUnserved(slot, index, at: now, into: &effects)
       } else if let delay {
         deferDevice(slot, index, for: delay, at: now, into: &effects)
       } else {

@@ -15,9 +15,10 @@ extension Dispatcher {
   /// The group has answered with its committed and its refused positions; nil: it could not be
   /// asked.
   mutating func recover(
-    _ number: Int, from committed: [PartitionOffset]?, kept: [PartitionOffset] = [], into effects: inout Effects
+    _ number: Int, from committed: [PartitionOffset]?, kept: [PartitionOffset] = [], cluster: String? = nil,
+    into effects: inout Effects
   ) {
-    partitions.recover(number, from: committed, kept: kept, into: &effects.group)
+    partitions.recover(number, from: committed, kept: kept, cluster: cluster, into: &effects.group)
   }
 
   /// Opens partitions whose offset recovery was not answered in time.

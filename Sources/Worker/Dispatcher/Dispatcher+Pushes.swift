@@ -95,9 +95,7 @@ extension Dispatcher {
       lanes.answered(ticket, by: sender, result.outcome, at: now.uptime)
       // Items that were given up get no result; their pushes still tell about the service.
       let isJudged = items.phase(of: ticket) == .inFlight
-      if let change = lanes[sender].learn(
-        from: result.outcome, about: ticket, isJudged: isJudged, at: now.uptime)
-      {
+      if let change = lanes[sender].learn(from: result.outcome, about: ticket, at: now.uptime) {
         changed(sender, change, reason: result.outcome.reason, at: now, into: &effects)
       }
       guard isJudged else { continue }
@@ -113,18 +111,25 @@ extension Dispatcher {
     var history = items[slot].devices[index].history
     if history.attempts > 0 { history.age = .milliseconds(now.uptime - items[slot].devices[index].firstAttemptAt) }
     if outcome.verdict == .unknown { history.wasUnanswered = true }
-    if items[slot][device: index].endHold(recoveries: lanes[sender].breaker.recoveries) { history.contradictions += 1 }
+    let device = items[slot].devices[index].target.registration
+    if items[slot][device: index].endHold(proofs: lanes[sender].trust.proofs) { history.contradictions += 1 }
+    let isAlone = isRefusedAlone(outcome, &history, device, by: sender, at: now, into: &effects)
     // Attempts during an outage do not count: the probe is just the push that has waited longest.
     if outcome.isOutage, lanes[sender].breaker.isOut { history = history.held }
     let decision = configuration.retry.decide(
       outcome, on: items[slot].devices[index].target.platform, history: history,
-      remaining: items[slot].expiresAt - now.wall, jitter: Double.random(in: 0..<1, using: &generator))
+      remaining: items[slot].expiresAt - now.wall, jitter: Double.random(in: 0..<1, using: &generator),
+      isAlone: isAlone)
     if outcome.verdict == .malformed, let send = items[slot].send {
       effects.alarm(.malformed(send: send.id, sender: sender, reason: outcome.reason))
     }
     guard case .finish(let end) = decision else {
       items[slot][device: index].refused(reason: outcome.reason, status: outcome.status)
       effects.tallies.retries.append(Tallies.Retry(sender: sender, reason: outcome.reason))
+      if isAlone {
+        history = history.refusedAlone
+        items[slot][device: index].waitAlone(proofs: lanes[sender].trust.proofs)
+      }
       repeatLater(ticket, decision, outcome, history, at: now, into: &effects)
       return
     }
@@ -133,6 +138,26 @@ extension Dispatcher {
     // service.
     if outcome.verdict == .configurationError { lanes[sender].ignoreProbe() }
     finish(slot, index, as: end, reason: outcome.reason, status: outcome.status, at: now, into: &effects)
+  }
+
+  /// Whether the service refuses the credential for this device only.
+  /// The sender's new credential is tried first. A device that was refused alone before fails at its first refusal
+  /// after further proofs.
+  private mutating func isRefusedAlone(
+    _ outcome: PushOutcome, _ history: inout RetryPolicy.History, _ device: RegistrationID, by sender: Int,
+    at now: Moment, into effects: inout Effects
+  ) -> Bool {
+    guard outcome.scope == .credential, outcome.verdict == .configurationError || history.hasReauthenticated else {
+      return false
+    }
+    if history.contradictions > 0, lanes[sender].remember(refused: device) {
+      effects.alarm(.deviceRefused(sender: sender, reason: outcome.reason))
+    }
+    guard lanes[sender].refuse(device, at: now.uptime) else { return false }
+    if lanes[sender].trust.isOdd(device) {
+      history.contradictions = max(history.contradictions, configuration.retry.maximumLoneRefusals)
+    }
+    return true
   }
 
   private mutating func repeatLater(
@@ -167,7 +192,7 @@ extension Dispatcher {
       lanes[sender].rest(ticket, until: now.uptime + delay.milliseconds)
     case .hold:
       history = history.held
-      items[slot][device: index].hold(recoveries: lanes[sender].breaker.recoveries)
+      items[slot][device: index].hold(proofs: lanes[sender].trust.proofs)
       // Behind all others, so that another push is the next probe, and one bad push cannot keep the service stopped.
       // The order of first attempts, which users are promised, stays that of the queue.
       if !isPaused { lanes[sender].enqueue(ticket) }
@@ -253,6 +278,9 @@ extension Dispatcher {
   private mutating func judgeDevice(
     _ outcome: PushOutcome, from sender: Int, about ticket: Ticket, into effects: inout Effects
   ) {
+    // A handle that the caller named is not a registration: whoever invents handles must not decide about those of
+    // others.
+    guard let device = items.device(ticket), device.isRegistered else { return }
     let isGone: Bool
     switch outcome.verdict {
     case .deviceGone: isGone = true
@@ -263,7 +291,7 @@ extension Dispatcher {
       let isSuspended = lanes[sender].unregistering.isSuspended
       effects.alarm(isSuspended ? .unregisteringSuspended(sender: sender) : .unregisteringResumed(sender: sender))
     }
-    guard isGone, let device = items.device(ticket), device.isRegistered else { return }
+    guard isGone else { return }
     lanes[sender].suspect(
       DeadDevice(
         hub: table.hub(ofSender: sender), registration: device.target.registration, handle: device.target.handle,

@@ -227,7 +227,7 @@ extension Dispatcher {
       case .done: closeDevice(slot, at: now, into: &effects)
       case .deferred: deferDevice(slot, index, for: .milliseconds(due - now.uptime), at: now, into: &effects)
       case .queued where sender < 0, .resting where sender < 0:
-        finish(slot, index, as: .failed, reason: "NoSender", status: 0, at: now, into: &effects)
+        deferUnserved(slot, index, at: now, into: &effects)
       case .withdrawn: break
       case .resting: lanes[sender].rest(items.ticket(slot, device: index), until: due)
       case .queued, .checking, .inFlight, .waiting:

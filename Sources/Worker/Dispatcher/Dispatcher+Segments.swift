@@ -188,16 +188,18 @@ extension Dispatcher {
   }
 
   /// Ends a segment's pages in hand without pushing them.
-  /// Each gets a status record, so that the account adds up.
+  /// One status record tells of each run of pages, so that the account adds up.
   private mutating func endSegment(
     _ slot: Int, as state: StatusRecord.State, at now: Moment, into effects: inout Effects
   ) {
     guard let walk = broadcasts[walk: slot], let send = items[slot].send else { return }
     broadcasts[walk: slot]?.end()
-    items.settle(slot, records: walk.rest.count, keepsSend: true)
-    for number in walk.rest {
-      let part = pagePart(StatusPart(part: number, parts: walk.pages), of: send)
-      produce(StatusRecord(of: send, as: state, part, devices: [], at: now.wall), of: .page, for: slot, into: &effects)
+    let runs = walk.runs
+    items.settle(slot, records: runs.count, keepsSend: true)
+    for run in runs {
+      let part = pagePart(StatusPart(part: run.lowerBound, parts: walk.pages), of: send)
+      let status = StatusRecord(of: send, as: state, part, span: run.count, devices: [], at: now.wall)
+      produce(status, of: .page, for: slot, into: &effects)
     }
   }
 

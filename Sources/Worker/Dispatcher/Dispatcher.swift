@@ -59,6 +59,7 @@ struct Dispatcher: Sendable {
   var readmissions: Readmissions
   var broadcasts = BroadcastWalker()
   var refusals = RefusedProductions()
+  var unserved = UnservedPlatforms()
   var generator: SplitMix64
 
   /// `seed` decides the jitter of delays.
@@ -121,6 +122,7 @@ struct Dispatcher: Sendable {
       deferAwaitingSlot(at: now, into: &effects)
       deferLeavingPages(at: now, into: &effects)
       deferral.forgetPauses(at: now)
+      unserved.forget(at: now.uptime)
     } else if items.held.isShortOfRoom(configuration.limits) {
       // Not later: a second's consumed records may exceed the room.
       deferStopped(at: now, into: &effects)
@@ -135,6 +137,11 @@ struct Dispatcher: Sendable {
     if broadcasts.failures > 0 { problems.append("the registry cannot be asked about broadcasts") }
     if lookUps.failures > 0 { problems.append("the registry cannot be asked") }
     if let problem = refusals.problem { problems.append(problem) }
+    for place in unserved.places {
+      problems.append(
+        "\(table.hub(ofSender: place))/\(table.platform(ofSender: place)): no credentials are configured, but devices are "
+          + "registered; sends to them are deferred")
+    }
     for (number, lane) in lanes.enumerated() where lane.isStopped {
       let cause =
         switch lane.breaker.cause {

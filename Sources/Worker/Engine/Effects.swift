@@ -69,6 +69,10 @@ struct Alarms: Sendable {
 enum Alarm: Sendable {
   /// A push service refuses the configuration; its circuit is open.
   case senderStopped(sender: Int, reason: String)
+  /// Devices of a platform are registered, and this worker has no sender for it.
+  case senderMissing(sender: Int)
+  /// A push service refuses the credential for a device while it accepts other pushes.
+  case deviceRefused(sender: Int, reason: String)
   /// A push service does not answer, or reports that it cannot work; its circuit is open.
   case serviceUnavailable(sender: Int, reason: String)
   /// A push service works again.

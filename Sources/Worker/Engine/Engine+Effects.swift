@@ -70,16 +70,16 @@ extension Engine {
   }
 
   private func ask(_ lookUp: LookUp, in group: inout DiscardingTaskGroup) {
-    let (registry, mailbox) = (registry, mailbox)
+    let (registry, mailbox, limit) = (registry, mailbox, configuration.limits.lookUpDevices)
     group.addTask {
       let start = ContinuousClock.now
-      var targets: [[Target]]?
+      var found: [AudiencePage]?
       var failure: String?
       do {
-        let answer = try await registry.resolve(lookUp.queries)
+        let answer = try await registry.resolve(lookUp.queries, limit: limit)
         // An answer that does not fit the request must not be mistaken for devices of another send.
         if answer.count == lookUp.queries.count {
-          targets = answer
+          found = answer
         } else {
           failure = "\(answer.count) answers to \(lookUp.queries.count) queries"
         }
@@ -87,7 +87,7 @@ extension Engine {
         failure = "\(error)"
       }
       let lookedUp = Mail.LookedUp(
-        answer: LookUpAnswer(lookUp: lookUp, targets: targets), duration: ContinuousClock.now - start, failure: failure)
+        answer: LookUpAnswer(lookUp: lookUp, found: found), duration: ContinuousClock.now - start, failure: failure)
       mailbox.post { $0.lookedUp.append(lookedUp) }
     }
   }
@@ -122,7 +122,10 @@ extension Engine {
     group.addTask {
       var committed: [PartitionOffset]?
       var kept: [PartitionOffset] = []
+      var cluster: String?
       do throws(RDKafkaError) {
+        // First: positions of another cluster must not be believed.
+        cluster = try await source.clusterID()
         committed = try await source.committed(question.partitions)
         kept = try await source.kept(question.partitions)
       } catch {
@@ -130,7 +133,7 @@ extension Engine {
           "Committed offsets could not be read; settled sends may be repeated",
           metadata: [LogKeys.partitions: "\(question.partitions.map(\.description))", LogKeys.error: "\(error)"])
       }
-      let answer = Mail.Recovered(number: question.number, committed: committed, kept: kept)
+      let answer = Mail.Recovered(number: question.number, committed: committed, kept: kept, cluster: cluster)
       mailbox.post { $0.recovered.append(answer) }
     }
   }
@@ -153,6 +156,14 @@ extension Engine {
     case .serviceUnavailable(let sender, let reason):
       logger.error(
         "Push service is unavailable; its circuit is open and its pushes are kept",
+        metadata: place(of: sender, reason: reason))
+    case .senderMissing(let sender):
+      logger.error(
+        "Devices are registered of a platform without credentials; sends to them are deferred",
+        metadata: place(of: sender))
+    case .deviceRefused(let sender, let reason):
+      logger.warning(
+        "Push service refuses a device as if the credential were wrong; it accepts other pushes",
         metadata: place(of: sender, reason: reason))
     case .senderResumed(let sender):
       logger.notice("Push service works again; its circuit is closed", metadata: place(of: sender))

@@ -80,7 +80,8 @@ struct Engine {
     // Before the events: a revocation that came with the end of a commit begins the next one.
     for committed in mail.committed { take(committed, at: now) }
     for answer in mail.recovered {
-      dispatcher.recover(answer.number, from: answer.committed, kept: answer.kept, into: &effects)
+      dispatcher.recover(
+        answer.number, from: answer.committed, kept: answer.kept, cluster: answer.cluster, into: &effects)
     }
     for event in mail.events { take(event, at: now, into: &effects) }
     if mail.isToShutDown { dispatcher.shutDown(at: now) }

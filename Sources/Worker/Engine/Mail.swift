@@ -40,6 +40,8 @@ struct Mail: Sendable {
     let committed: [PartitionOffset]?
     /// The positions it has refused most recently; they may be older.
     let kept: [PartitionOffset]
+    /// The id of the cluster; nil if it is unknown.
+    let cluster: String?
   }
 
   /// The end of a commit.

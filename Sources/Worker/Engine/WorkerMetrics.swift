@@ -27,6 +27,7 @@ struct WorkerMetrics {
   private let latencies: [Timer]
   private let inFlight: [Gauge]
   private let circuits: [Gauge]
+  private let missing: [Gauge]
   private let dropped: [Counter]
   private let deferrals: [Counter]
   private let sendsInFlight = Gauge(label: "fanfare_sends_in_flight")
@@ -51,6 +52,7 @@ struct WorkerMetrics {
     latencies = dimensions.map { Timer(label: "fanfare_accept_to_outcome_seconds", dimensions: $0) }
     inFlight = dimensions.map { Gauge(label: "fanfare_pushes_in_flight", dimensions: $0) }
     circuits = dimensions.map { Gauge(label: "fanfare_circuit_state", dimensions: $0) }
+    missing = dimensions.map { Gauge(label: "fanfare_sender_missing", dimensions: $0) }
     dropped = dimensions.map { Counter(label: "fanfare_devices_dropped_total", dimensions: $0) }
     deferrals = dimensions.map { Counter(label: "fanfare_pushes_deferred_total", dimensions: $0) }
   }
@@ -68,7 +70,7 @@ struct WorkerMetrics {
       delivered[$0].increment(by: $1)
     }
     for retry in tallies.retries { counter(of: retry).increment() }
-    for sender in tallies.deferrals where sender >= 0 { deferrals[sender].increment() }
+    for sender in tallies.deferrals { deferrals[sender].increment() }
     tallies.settled.forEachRun { end, count in counter(of: end).increment(by: count) }
     if tallies.skipped > 0 { skipped.increment(by: tallies.skipped) }
     for reason in tallies.deadLetters { counter(of: reason).increment() }
@@ -85,9 +87,12 @@ struct WorkerMetrics {
     lookUps.recordNanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
   }
 
-  /// Updates the gauges of pushes in flight and of the circuits.
+  /// Updates the gauges of pushes in flight, of the circuits and of missing senders.
   func show(_ dispatcher: Dispatcher) {
     sendsInFlight.record(dispatcher.items.held.records)
+    for number in dispatcher.lanes.indices where table.senders[number] == nil {
+      missing[number].record(dispatcher.unserved.contains(number) ? 1 : 0)
+    }
     for (number, lane) in dispatcher.lanes.enumerated() where table.senders[number] != nil {
       inFlight[number].record(lane.places.inFlight)
       circuits[number].record(lane.breaker.state.rawValue)

@@ -38,8 +38,8 @@ struct DeviceProgress: Sendable {
   /// Uptime of the first attempt, or of the first one after it was held: the age of later attempts
   /// counts from it.
   private(set) var firstAttemptAt: Int64 = 0
-  /// The circuit breaker's recoveries when the push was last held; nil if it was sent after a
-  /// recovery, or never held.
+  /// How often the credential had been proved when the push was last refused for it; nil if never, or if other
+  /// pushes have proved it since.
   private(set) var heldAt: Int?
   /// Uptime of the request that last looked the device up: from then on the answer may be out of
   /// date.
@@ -118,14 +118,17 @@ struct DeviceProgress: Sendable {
   mutating func refused(reason: String, status: Int) { answer = Answer(reason: reason, status: status) }
 
   /// Holds the push until its stopped sender works again.
-  mutating func hold(recoveries: Int) {
-    heldAt = recoveries
+  mutating func hold(proofs: Int) {
+    heldAt = proofs
     phase = .queued
   }
 
-  /// Ends the hold if the sender has recovered since. Returns whether it has.
-  mutating func endHold(recoveries: Int) -> Bool {
-    guard let heldAt, heldAt != recoveries else { return false }
+  /// Lets the push wait because only its device is refused.
+  mutating func waitAlone(proofs: Int) { heldAt = proofs }
+
+  /// Ends the hold if the credential was proved since. Returns whether it was.
+  mutating func endHold(proofs: Int) -> Bool {
+    guard let heldAt, heldAt != proofs else { return false }
     self.heldAt = nil
     return true
   }

@@ -19,6 +19,10 @@ struct OffsetTracker: Sendable {
   private var next: Int64 = 0
   /// Offsets still to be read that an earlier owner has settled.
   private var known = SettledRuns()
+  /// Covers the records behind `known`; nil: there is no evidence, and every offset is believed.
+  private var evidence: LogWitness?
+  /// Covers every record taken or taken over.
+  private(set) var witness = LogWitness()
   /// Records begun and not settled.
   private(set) var unsettled = 0
   /// The offset at which the next owner begins: one after the settled prefix; nil until the first
@@ -40,18 +44,23 @@ struct OffsetTracker: Sendable {
   var oldestTimestamp: Int64? { entries.isEmpty ? nil : times.first?.timestamp }
 
   /// Takes over an earlier owner's position and settled runs. Has no effect after the first record.
-  mutating func resume(from position: Int64, settled: SettledRuns) {
+  mutating func resume(from position: Int64, settled: SettledRuns, evidence: LogWitness? = nil) {
     guard base == 0, entries.isEmpty else { return }
     next = position
     known = settled
+    self.evidence = evidence
+    if let evidence { witness.formUnion(evidence) }
   }
 
   /// Takes over further offsets that an earlier owner has settled: all below `position`, and
   /// `settled`. Has no effect after the first record.
-  mutating func learn(_ settled: SettledRuns, below position: Int64) {
+  mutating func learn(_ settled: SettledRuns, below position: Int64, evidence: LogWitness? = nil) {
     guard base == 0, entries.isEmpty else { return }
     known.formUnion(settled)
     if position > next { known.formUnion(SettledRuns(next..<position)) }
+    guard let evidence else { return }
+    self.evidence?.formUnion(evidence)
+    witness.formUnion(evidence)
   }
 
   /// Whether a record with that offset belongs to another log: the topic was created again, or an
@@ -60,9 +69,15 @@ struct OffsetTracker: Sendable {
 
   /// Begins a record, in the order of delivery.
   /// Returns its number for `settle`; nil if an earlier owner has settled it. `timestamp`: when it was written, in
-  /// milliseconds since 1970; negative if unknown.
-  mutating func begin(_ offset: Int64, timestamp: Int64 = -1) -> Int64? {
+  /// milliseconds since 1970; negative if unknown. `epoch`: the leader epoch under which it was appended; negative if
+  /// unknown.
+  mutating func begin(_ offset: Int64, timestamp: Int64 = -1, epoch: Int32 = -1) -> Int64? {
     if isOfNewLog(offset) { startOver(at: offset) }
+    if !known.isEmpty, let evidence, !evidence.covers(timestamp: timestamp, epoch: epoch) {
+      // Either another record stands at this offset, or the settled ones lie before it.
+      known = SettledRuns()
+    }
+    witness.take(timestamp: timestamp, epoch: epoch)
     if timestamp >= 0, times.last.map({ abs(timestamp - $0.timestamp) >= 1000 }) ?? true {
       if entries.isEmpty { times.removeAll(keepingCapacity: true) }
       times.append((base + Int64(entries.count), timestamp))

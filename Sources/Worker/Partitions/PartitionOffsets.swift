@@ -35,6 +35,8 @@ package struct PartitionOffsets: Sendable {
   private var slots: [TopicPartition: Int] = [:]
   private var changed: [Int32] = []
   private var lastEpoch: UInt32 = 0
+  /// The id of the cluster, once it is known: commits of another cluster's groups are not about these logs.
+  var cluster: String?
   /// The slot of the last record: records come in runs of one partition.
   private var lastSlot = -1
   /// Records that an earlier owner had settled, since the last `takeSkipped`.
@@ -75,15 +77,17 @@ package struct PartitionOffsets: Sendable {
   /// metadata. Has no effect after the first record of the assignment.
   package mutating func resume(_ committed: PartitionOffset) {
     guard let slot = slots[committed.partition] else { return }
-    let settled = SettledRuns(committed.metadata, from: committed.offset)
-    assignments[slot].offsets.resume(from: committed.offset, settled: settled)
+    let metadata = CommitMetadata(committed.metadata, at: committed.offset, cluster: cluster)
+    assignments[slot].offsets.resume(
+      from: committed.offset, settled: metadata.settled, evidence: metadata.witness)
   }
 
   /// Takes over the offsets that an earlier owner had settled when the group refused its position.
   /// Call after `resume`. Has no effect after the first record of the assignment.
   mutating func learn(_ kept: PartitionOffset) {
     guard let slot = slots[kept.partition] else { return }
-    assignments[slot].offsets.learn(SettledRuns(kept.metadata, from: kept.offset), below: kept.offset)
+    let metadata = CommitMetadata(kept.metadata, at: kept.offset, cluster: cluster)
+    assignments[slot].offsets.learn(metadata.settled, below: kept.offset, evidence: metadata.witness)
   }
 
   /// Begins a record; nil if an earlier owner settled it, or its partition is not owned or is being
@@ -92,7 +96,10 @@ package struct PartitionOffsets: Sendable {
     guard let slot = slot(of: record), !assignments[slot].isClosing else { return nil }
     if record.timestamp >= 0 { assignments[slot].lastTimestamp = record.timestamp }
     if assignments[slot].offsets.isOfNewLog(record.offset) { note(slot) }
-    guard let sequence = assignments[slot].offsets.begin(record.offset, timestamp: record.timestamp) else {
+    guard
+      let sequence = assignments[slot].offsets.begin(
+        record.offset, timestamp: record.timestamp, epoch: record.leaderEpoch)
+    else {
       skipped += 1
       note(slot)
       return nil
@@ -152,9 +159,11 @@ package struct PartitionOffsets: Sendable {
     offsets.reserveCapacity(changed.count)
     for slot in changed.lazy.map(Int.init) {
       assignments[slot].hasChanged = false
-      guard let end = assignments[slot].offsets.committable(limit: metadataLimit) else { continue }
-      offsets.append(
-        PartitionOffset(partition: assignments[slot].partition, offset: end.position, metadata: end.metadata))
+      guard let position = assignments[slot].offsets.committable(limit: 0)?.position else { continue }
+      let metadata = CommitMetadata.text(
+        at: position, cluster: cluster, witness: assignments[slot].offsets.witness, limit: metadataLimit
+      ) { assignments[slot].offsets.committable(limit: $0)?.metadata }
+      offsets.append(PartitionOffset(partition: assignments[slot].partition, offset: position, metadata: metadata))
     }
     changed.removeAll(keepingCapacity: true)
     return offsets

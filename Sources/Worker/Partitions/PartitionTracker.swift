@@ -123,9 +123,10 @@ struct PartitionTracker: Sendable {
   /// The group has answered with its committed and its refused positions; nil: it could not be
   /// asked. An answer after the deadline is ignored: work has begun by then.
   mutating func recover(
-    _ number: Int, from committed: [PartitionOffset]?, kept: [PartitionOffset],
+    _ number: Int, from committed: [PartitionOffset]?, kept: [PartitionOffset], cluster: String?,
     into actions: inout Effects.GroupActions
   ) {
+    if let cluster { offsets.cluster = cluster }
     guard let index = recoveries.firstIndex(where: { $0.number == number }) else { return }
     for offset in committed ?? [] { offsets.resume(offset) }
     for offset in kept { offsets.learn(offset) }

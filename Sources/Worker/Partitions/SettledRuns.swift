@@ -12,7 +12,7 @@ struct SettledRuns: Sendable {
   /// The base-64 digits in the order of their values.
   static let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
   /// Longer texts are ignored: no broker keeps them with its default settings.
-  private static let longestText = 16_384
+  static let longestText = 16_384
 
   /// Ascending, non-empty runs of offsets still to be read.
   private var runs: Deque<Range<Int64>> = []

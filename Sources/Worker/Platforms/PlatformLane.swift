@@ -49,6 +49,8 @@ struct PlatformLane: Sendable {
   private(set) var window: BroadcastWindow
   private(set) var silence = Silence()
   private(set) var breaker: CircuitBreaker
+  /// Whether refusals concern the credential or single devices.
+  private(set) var trust: CredentialTrust
   /// The push that tries whether the stopped service works again.
   private(set) var probe: Ticket?
   /// The order of the pushes that an outage delays.
@@ -66,6 +68,7 @@ struct PlatformLane: Sendable {
     breaker = CircuitBreaker(
       policy: configuration.circuit, probeInterval: configuration.times.probeInterval.milliseconds,
       outageProbeInterval: configuration.times.outageProbeInterval.milliseconds)
+    trust = CredentialTrust(limit: max(1, configuration.circuit.misses))
     order = DeferredOrder(capacity: configuration.limits.maximumOrdered)
     self.quota = PlatformQuota(quota)
     unregistering = UnregisterGuard(policy: configuration.unregisterPolicy)
@@ -166,10 +169,17 @@ struct PlatformLane: Sendable {
   }
 
   /// Passes an answer to the circuit breaker, even if the send was given up.
-  /// `isJudged`: the push is judged after this, which decides whether a configuration error stops the service.
-  mutating func learn(from outcome: PushOutcome, about ticket: Ticket, isJudged: Bool, at uptime: Int64) -> Change? {
+  /// A refusal of the configuration stops the service only when the push is judged: see `refuse`.
+  mutating func learn(from outcome: PushOutcome, about ticket: Ticket, at uptime: Int64) -> Change? {
     switch outcome.verdict {
-    case .accepted, .rejected, .malformed, .deviceGone: return breaker.succeed() ? .recovered : nil
+    case .accepted, .rejected, .malformed, .deviceGone:
+      guard outcome.provesCredential else {
+        if probe == ticket { breaker.withdrawProbe() }
+        return nil
+      }
+      // A late answer from before the circuit opened proves nothing about the credential as it is now.
+      if breaker.state != .open { trust.prove() }
+      return breaker.succeed() ? .recovered : nil
     case .retryHere, .retryLater, .unknown:
       // A late answer from before the circuit opened says nothing about the probe.
       if probe == ticket { breaker.remainUnsure(at: uptime) }
@@ -177,9 +187,20 @@ struct PlatformLane: Sendable {
     case .reauthenticate:
       if probe == ticket { breaker.remainUnsure(at: uptime) }
       return nil
-    case .configurationError: return isJudged ? nil : stop(at: uptime)
+    // The refusal of a push that was given up is not attributed to a device; those that follow are.
+    case .configurationError: return nil
     }
   }
+
+  /// Notes that the credential or the configuration was refused for a device.
+  /// Returns whether the refusal concerns this device alone.
+  mutating func refuse(_ device: RegistrationID, at uptime: Int64) -> Bool {
+    // While the service is stopped, the probes decide.
+    breaker.state == .closed && !trust.refuse(device, at: uptime)
+  }
+
+  /// Remembers a device that is refused while the credential works for others. Returns whether it is new.
+  mutating func remember(refused device: RegistrationID) -> Bool { trust.remember(device) }
 
   /// Stops the service because it refuses the configuration.
   mutating func stop(at uptime: Int64) -> Change? { breaker.fail(at: uptime) ? .stopped : nil }
@@ -267,7 +288,7 @@ struct PlatformLane: Sendable {
 
   #if DEBUG
   func checkInvariants() -> [String] {
-    var violations: [String] = []
+    var violations = trust.checkInvariants()
     if places.checking < 0 || places.broadcasts < 0 || places.inFlight < max(places.checking, places.broadcasts) {
       violations.append("places are counted wrongly: \(places)")
     }
@@ -277,17 +298,4 @@ struct PlatformLane: Sendable {
     return violations
   }
   #endif
-}
-
-extension PushOutcome {
-  /// Whether it shows an outage of the service: no answer, no connection, or an error of its own.
-  /// An overload of the service or of this worker does not.
-  var isOutage: Bool {
-    switch verdict {
-    case .unknown: true
-    case .retryHere, .retryLater:
-      status >= 500 || (status == 0 && !["QueueFull", "Closed", "Expired", "HostUnreachable"].contains(reason))
-    case .accepted, .rejected, .deviceGone, .reauthenticate, .configurationError, .malformed: false
-    }
-  }
 }

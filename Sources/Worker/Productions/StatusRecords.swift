@@ -32,10 +32,12 @@ struct StatusPart {
 
 extension StatusRecord {
   init(
-    of send: SendRequest, as state: State, _ part: StatusPart = StatusPart(), devices: [DeviceResult], at now: UnixTime
+    of send: SendRequest, as state: State, _ part: StatusPart = StatusPart(), span: Int = 1, devices: [DeviceResult],
+    at now: UnixTime
   ) {
     self.init(
-      send: send.id, hub: send.hub, part: part.part, parts: part.parts, attempt: part.attempt, state: state,
+      send: send.id, hub: send.hub, part: part.part, parts: part.parts, span: span, attempt: part.attempt,
+      state: state,
       sender: send.sender, audience: send.audience, acceptedAt: send.acceptedAt, settledAt: now, devices: devices,
       counts: part.counts, traceparent: send.traceparent)
   }

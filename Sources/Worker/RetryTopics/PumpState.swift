@@ -4,8 +4,8 @@ import RDKafka
 /// An event of the pump.
 enum PumpStep: Sendable {
   case event(ConsumerEvent)
-  /// Kafka's answer: whether each copy is durable, and the first error.
-  case acknowledged([(held: PumpState.Held, isDurable: Bool)], RDKafkaError?)
+  /// Kafka's answer to each copy, nil if it is durable, and the first error.
+  case acknowledged([(held: PumpState.Held, error: RDKafkaError?)])
   case tick
   case shutDown
   /// The consumer has ended.
@@ -15,18 +15,41 @@ enum PumpStep: Sendable {
 /// The pump's decisions: which records are held, due or settled, and which positions to commit.
 ///
 /// A record is *held* until it is due, then its copy is *outstanding* until Kafka acknowledges it; a refused copy is
-/// held for another second. Its offset settles with the acknowledgement.
+/// held for another second. Its offset settles with the acknowledgement. A record that the sends topic will never take is
+/// *condemned*: dead-lettered instead of copied.
 struct PumpState {
   /// A record that is held, or whose copy is outstanding.
   struct Held: Sendable {
     let origin: Origin
+    let place: DeadLetter.Origin
     let key: [UInt8]?
     let value: [UInt8]
+    /// Why it is condemned; nil if it is to be copied.
+    private(set) var condemnation: RDKafkaError?
+    /// Whether its dead letter must leave out the value, because it was too large with it.
+    private(set) var isShortened = false
+
+    init(_ record: ConsumedRecord, _ origin: Origin) {
+      self.origin = origin
+      place = DeadLetter.Origin(topic: record.topic, partition: record.partition, offset: record.offset)
+      key = record.key.map(Array.init)
+      value = Array(record.value)
+    }
+
+    /// Notes an error that no later attempt can avoid. Returns whether the next attempt is another record.
+    fileprivate mutating func condemn(_ error: RDKafkaError) -> Bool {
+      guard condemnation != nil else {
+        condemnation = error
+        return true
+      }
+      defer { isShortened = true }
+      return !isShortened
+    }
   }
 
   /// The actions of one step.
   struct Effects {
-    /// Records to be copied onto the sends topic.
+    /// Records to be copied onto the sends topic, or dead-lettered if they are condemned.
     var due: [Held] = []
     /// Positions to store.
     var positions: [PartitionOffset] = []
@@ -92,16 +115,18 @@ struct PumpState {
       forgetUnowned()
       effects.completed.append(rebalance)
     case .event(.failed), .tick, .ended: break
-    case .acknowledged(let answers, _):
+    case .acknowledged(let answers):
       outstanding -= answers.count
-      for (held, isDurable) in answers {
-        if isDurable {
-          bytes -= held.value.count
-          offsets.settle(held.origin)
-        } else {
-          // When Kafka is out of order, another try after a second is soon enough.
-          waiting.insert(held, due: now.uptime + 1000)
+      for answer in answers {
+        guard let error = answer.error else {
+          bytes -= answer.held.value.count
+          offsets.settle(answer.held.origin)
+          continue
         }
+        var held = answer.held
+        let isOther = error.code.condemnsRecord && held.condemn(error)
+        // When Kafka is out of order, another try after a second is soon enough.
+        waiting.insert(held, due: isOther ? now.uptime : now.uptime + 1000)
       }
     case .shutDown:
       for partition in offsets.partitions { offsets.beginClosing(partition) }
@@ -120,7 +145,7 @@ struct PumpState {
     credit -= records.count
     for record in records {
       guard let origin = offsets.begin(record) else { continue }
-      let held = Held(origin: origin, key: record.key.map(Array.init), value: Array(record.value))
+      let held = Held(record, origin)
       bytes += held.value.count
       largest = max(largest, held.value.count)
       // A record that cannot be read is due at once: the worker dead-letters it with the reason.

@@ -68,6 +68,7 @@ extension FaultScenario {
   static func all(devices: Int, outage: Duration) -> [FaultScenario] {
     processes + kafka + services + trouble + [
       Isolation(outage: outage).scenario, KilledBroadcast(devices: devices).scenario,
+      PermanentRefusal().scenario, GiantUser(devices: devices).scenario, TranslatedOffset.scenario,
       FaultScenario("poison records", isQuick: true, deadLetters: Poison.values.count) { deployment, _ in
         try await Poison.post(to: deployment)
         await deployment.noteHealed()
@@ -205,6 +206,8 @@ extension FaultScenario {
 struct FaultFindings: Sendable {
   /// Pushes that did not arrive.
   var lost = 0
+  /// Pushes that had to fail, and did.
+  var failed = 0
   /// Broken promises: pushes that arrived too late, or did not arrive in time.
   var errors = 0
   /// Figures for the table; nil for none.

@@ -10,6 +10,8 @@ struct PushAccount: Sendable {
   var sendsWithoutPushes = 0
   /// Sends that expired before any push.
   var expiredSends = 0
+  /// Pushes that had to fail: the row itself has checked them.
+  var expectedFailures = 0
   /// Pushes that arrived, each once.
   var arrived = 0
   /// Whether some sends have a short time to live.
@@ -22,7 +24,8 @@ struct PushAccount: Sendable {
   /// Every message is valid, every user keeps their devices, nothing is cancelled, and no fault lasts as long as a push
   /// is retried.
   var errors: Int {
-    var errors = sendsWithoutPushes + count(.rejected) + count(.deviceGone) + count(.failed)
+    var errors = sendsWithoutPushes + count(.rejected) + count(.deviceGone)
+    errors += abs(count(.failed) - expectedFailures)
     if !mayExpire { errors += expiredSends + count(.expired) }
     if !mayStayUnconfirmed { errors += count(.unconfirmed) }
     // An unconfirmed push may have arrived. An expired one cannot have, because these services do not deliver a push

@@ -73,8 +73,8 @@ struct Account {
       guard isAhead(place) else { return }
       let marks: Marks = [topics.sends, topics.segments].contains(place.topic) ? .waits : [.waits, .waitsInRetryTopic]
       change(key) { $0.marks.formUnion(marks) }
-    case .settled(let key, let part, let parts, let attempt):
-      end(part, of: Attempt(id: attempt, parts: parts), of: key, at: place)
+    case .settled(let key, let part, let parts, let span, let attempt):
+      for number in part..<part + span { end(number, of: Attempt(id: attempt, parts: parts), of: key, at: place) }
     case .deadLettered(let origin, let send, let isPart):
       letters.insert(origin)
       guard let send else { return }

@@ -7,8 +7,8 @@ enum AuditFact: Equatable {
   case accepted(SendKey)
   /// A deferred record or a segment waits, or was readmitted; the send was accepted before.
   case deferred(SendKey)
-  /// A part of a send has ended.
-  case settled(SendKey, part: Int, parts: Int, attempt: AttemptID?)
+  /// Some consecutive parts of a send have ended, nearly always one.
+  case settled(SendKey, part: Int, parts: Int, span: Int = 1, attempt: AttemptID?)
   /// A record was dead-lettered.
   ///
   /// The send is known if the record is a send, the deferred rest of one, or (`isPart`) one of several parts of one.
@@ -27,7 +27,8 @@ enum AuditFact: Equatable {
         return
       }
       self = .settled(
-        SendKey(hub: status.hub, id: status.send), part: status.part, parts: status.parts, attempt: status.attempt)
+        SendKey(hub: status.hub, id: status.send), part: status.part, parts: status.parts, span: status.span,
+        attempt: status.attempt)
     case topics.deadLetter:
       guard let letter = Self.ifReadable({ () throws(RecordError) in try DeadLetter.decode(record.value) }) else {
         self = .unreadable

@@ -39,6 +39,7 @@ final class MemorySource: RecordSource {
 
   func grant(records: Int) {}
   func setPaused(_ isPaused: Bool) {}
+  func clusterID() async -> String? { nil }
   func committed(_ partitions: [TopicPartition]) async -> [PartitionOffset] { [] }
   func kept(_ partitions: [TopicPartition]) async -> [PartitionOffset] { [] }
   func lag() -> [TopicPartition: Int64] { [:] }
@@ -60,7 +61,10 @@ struct MemoryRegistry: DeviceRegistry {
   private let target = Target(
     registration: .random(), platform: .apns, handle: Specimen.token, registeredAt: UnixTime(milliseconds: 0))
 
-  func resolve(_ queries: [AudienceQuery]) async throws -> [[Target]] { queries.map { _ in [target] } }
+  func hubs() async throws -> [HubName] { [.default] }
+  func resolve(_ queries: [AudienceQuery], limit: Int) async throws -> [AudiencePage] {
+    queries.map { _ in AudiencePage(targets: [target], examined: 1, last: nil) }
+  }
 
   func issue(hub: HubName, handle: String?, at now: UnixTime) async throws -> RegistrationID { throw Self.isReadOnly }
   func complete(_ application: RegistrationRequest, at now: UnixTime) async throws -> Registration {

@@ -58,6 +58,25 @@ extension DeviceRegistryConformance {
         })
       #expect(answers.map(\.count) == [1, 1, 0, 0, 1, 0, 1, 1])
     },
+    Self("no more devices of an audience are looked up than asked for") { store in
+      let crowd = try await (0..<40).asyncMap { try await store.register("crowd", "c\($0)").id }
+      let few = try await (0..<4).asyncMap { try await store.register("few", "f\($0)").id }
+      func ask(_ limit: Int) async throws -> [AudiencePage] {
+        try await store.resolve(
+          ["nobody", "crowd", "few", "crowd"].map {
+            AudienceQuery(hub: store.hub, audience: .user($0), platforms: .all)
+          } + [AudienceQuery(hub: store.hub, audience: .registration(crowd[39]), platforms: .all)], limit: limit)
+      }
+      for limit in [1, 3, 4, 10, 39] {
+        let pages = try await ask(limit)
+        #expect(pages.map { $0.last == nil } == [true, false, limit >= 4, false, true], "limit \(limit)")
+        #expect(pages.map(\.targets.count) == [0, limit, min(4, limit), limit, 1])
+        #expect(pages[1].targets.allSatisfy { crowd.contains($0.registration) })
+      }
+      let whole = try await ask(40)
+      #expect(whole.allSatisfy { $0.last == nil })
+      #expect(whole.map { Set($0.targets.map(\.registration)) } == [[], Set(crowd), Set(few), Set(crowd), [crowd[39]]])
+    },
     Self("a batch may span hubs") { store in
       let other = try #require(HubName("other"))
       let here = try await store.register("alice", "h1")
@@ -137,4 +156,13 @@ extension DeviceRegistryConformance {
       #expect(try await store.reached(by: .user("alice")) == [next.id])
     },
   ]
+}
+
+extension Sequence {
+  /// Transforms the elements one after another.
+  fileprivate func asyncMap<Result>(_ transform: (Element) async throws -> Result) async rethrows -> [Result] {
+    var results: [Result] = []
+    for element in self { results.append(try await transform(element)) }
+    return results
+  }
 }

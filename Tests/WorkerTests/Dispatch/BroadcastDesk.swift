@@ -27,7 +27,7 @@ struct BroadcastDesk {
         query.map { page($0, .whole, limit: limits.undividedDevices, registry) },
         steerings[broadcast]?.state ?? .running,
         pages: plans[broadcast] ?? 0)
-    case .page(_, let query, let slice, _, _): return .devices(page(query, slice, limit: limits.lookUpPage, registry))
+    case .page(_, let query, let slice, _, let limit, _): return .devices(page(query, slice, limit: limit, registry))
     case .plan(_, let broadcast, let pages):
       let held = plans[broadcast] ?? pages
       plans[broadcast] = held

@@ -22,9 +22,9 @@ extension BroadcastTests {
     let records = (0..<segments).map { _ in Self.segment(desk, pages: 1_000_000, timeToLive: 0).encoded(at: desk.wall) }
     desk.deliver(records, from: Self.partition)
     for turn in 1...4 {
-      #expect(desk.unacknowledged.count == SegmentWalk.mostPages)
+      #expect(desk.unacknowledged.count == 1, "one record for the segment's pages in hand")
       desk.turn()
-      #expect(desk.unacknowledged.count == SegmentWalk.mostPages)
+      #expect(desk.unacknowledged.count == 1)
       desk.acknowledge()
       #expect(desk.statuses.count == SegmentWalk.mostPages * turn)
     }
@@ -38,7 +38,7 @@ extension BroadcastTests {
     desk.acknowledges = false
     let records = (0..<30).map { _ in Self.segment(desk, pages: 40, timeToLive: 0).encoded(at: desk.wall) }
     desk.deliver(records, from: Self.partition)
-    #expect(desk.unacknowledged.count == SegmentWalk.mostPages)
+    #expect(desk.unacknowledged.count == SegmentWalk.mostPages / 40)
     desk.acknowledge()
     desk.acknowledge()
     #expect(desk.statuses.count == 1200 && desk.group[Self.partition]?.offset == 30)
@@ -71,5 +71,38 @@ extension BroadcastTests {
     Self.answerAll(&desk)
     #expect(desk.statuses.map(\.part) == left)
     #expect(desk.group[Self.partition]?.offset == 1 && desk.dispatcher.items.held.segments == 0)
+  }
+
+  @Test func pagesThatEndUnpushedHaveOneRecordForEachRun() {
+    var desk = Self.desk(devices: 20)
+    let segment = Self.segment(desk, pages: 100, timeToLive: 0)
+    let broadcast = BroadcastID(hub: segment.send.hub, send: segment.send.identity)
+    desk.broadcasts.finished[broadcast] = [0, 1, 40, 99]
+    desk.acknowledges = false
+    desk.deliver([segment.encoded(at: desk.wall)], from: Self.partition)
+    #expect(desk.unacknowledged.count == 2)
+    desk.acknowledge()
+    #expect(desk.statuses.map(\.part) == Array(2..<40) + Array(41..<99))
+    #expect(desk.statuses.allSatisfy { $0.parts == 100 && $0.attempt == SegmentRecord.attempt(of: segment.send) })
+    desk.acknowledge()
+    #expect(desk.broadcasts.finished[broadcast]?.count == 100 && desk.group[Self.partition]?.offset == 1)
+  }
+
+  @Test func slowBroadcastHasNoMorePagesThanFastOne() throws {
+    func pages(rate: Int?) -> Int? {
+      var desk = Self.desk(devices: 20) {
+        $0.broadcasts.undividedDevices = 1_000
+        $0.broadcasts.pageDevices = 5_000
+      }
+      desk.registry[.tag("news")] = (0..<10_000).map { Desk.target("d\($0)", .fcm) }
+      var send = desk.send(to: .tag("news"))
+      send = SendRequest(
+        id: send.id, sender: "tester", acceptedAt: send.acceptedAt, audience: send.audience, content: send.content,
+        maximumPerSecond: rate)
+      desk.deliver(send)
+      return desk.segments.first?.pages
+    }
+    let slow = try #require(pages(rate: 1))
+    #expect(slow <= 15 && slow == pages(rate: 1_000))
   }
 }

@@ -159,12 +159,16 @@ struct DeferredOrderTests {
     let before = desk.retries.count
     desk.advance(.seconds(1))
     #expect(desk.retries.count == before)
-    desk.deliver(desk.send(to: .user("u0")))
-    desk.answer(
-      desk.pushes[desk.pushes.count - 1], PushOutcome(.configurationError, reason: "BadTopic", status: 400), from: 0)
+    let first = desk.pushes.count
+    for number in 0..<20 { desk.register("v\(number)", .apns) }
+    for number in 0..<20 { desk.deliver(desk.send(to: .user("v\(number)"))) }
+    for push in desk.pushes[first...] {
+      desk.answer(push, PushOutcome(.configurationError, reason: "BadTopic", status: 400), from: 0)
+    }
+    #expect(desk.dispatcher.lanes[0].breaker.state == .open)
     desk.advance(.seconds(1))
     #expect(desk.retries.count == before + 1)
-    #expect(desk.dispatcher.items.held.records == 1, "the one that was refused, to try with")
+    #expect(desk.dispatcher.items.held.records == 20, "those that were refused, to try with")
   }
 
   /// Against a list that is searched from end to end.

@@ -21,6 +21,10 @@ struct Desk {
   var createdAt: [RegistrationID: UnixTime] = [:]
   /// Whether look-ups fail.
   var isRegistryDown = false
+  /// Whether a device is found by its id in every audience it is in, and not only where a test says so.
+  var findsRegistrations = false
+  /// The audiences whose look-ups fail.
+  var poisoned: Set<Audience> = []
   /// Whether look-ups are answered at once.
   var answersLookUps = true
   /// Whether productions are acknowledged at once.
@@ -237,13 +241,21 @@ struct Desk {
   mutating func answerLookUp() {
     guard let lookUp = openLookUp else { return }
     openLookUp = nil
-    let targets = lookUp.queries.map { query in
-      (registry[query.audience] ?? []).filter { target in
+    let limit = dispatcher.configuration.limits.lookUpDevices
+    let found = lookUp.queries.map { query in
+      var all = registry[query.audience] ?? []
+      if findsRegistrations, case .registration(let id) = query.audience {
+        all = registry.values.lazy.flatMap(\.self).first { $0.registration == id }.map { [$0] } ?? []
+      }
+      let targets = all.prefix(limit).filter { target in
         query.platforms.contains(target.platform)
           && (query.createdBefore.map { (createdAt[target.registration] ?? UnixTime(milliseconds: 0)) <= $0 } ?? true)
       }
+      return AudiencePage(
+        targets: targets, examined: targets.count, last: all.count > limit ? targets.last?.registration : nil)
     }
-    let answer = LookUpAnswer(lookUp: lookUp, targets: isRegistryDown ? nil : targets)
+    let fails = isRegistryDown || lookUp.queries.contains { poisoned.contains($0.audience) }
+    let answer = LookUpAnswer(lookUp: lookUp, found: fails ? nil : found)
     turn { $0.dispatcher.answer(answer, at: $0.now, into: &$1) }
   }
 
@@ -262,7 +274,7 @@ struct Desk {
       if unsettled[production.ticket]?.records == 0 { unsettled[production.ticket] = nil }
       // Each record is one of the four; the other readings fail.
       if let segment = try? SegmentRecord.decode(record.value[...], recordTime: wall) { segments.append(segment) }
-      if let status = try? StatusRecord.decode(record.value[...]) { statuses.append(status) }
+      if let status = try? StatusRecord.decode(record.value[...]) { statuses += status.eachPart }
       if case .retry = production.kind { retries.append((record.topic, record.value)) }
       if let letter = try? DeadLetter.decode(record.value[...]) { deadLetters.append(letter) }
     }

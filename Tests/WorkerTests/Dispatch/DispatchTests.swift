@@ -97,20 +97,6 @@ struct DispatchTests {
     #expect(desk.pushes.isEmpty)
   }
 
-  @Test func platformWithoutSenderFailsOnlyItsDevices() {
-    var desk = Desk()
-    desk.register("bob", .wns, .fcm)
-    desk.register("eve", .wns)
-    desk.deliver(desk.send(to: .user("bob")), desk.send(to: .user("eve")))
-    desk.answerAll()
-    #expect(desk.statuses.count == 2)
-    let results = desk.statuses.flatMap(\.devices).filter { $0.platform == .wns }
-    #expect(results.map(\.outcome) == [.failed, .failed])
-    #expect(results.map(\.reason) == ["NoSender", "NoSender"])
-    #expect(results.map(\.attempts) == [0, 0])
-    #expect(desk.pushes.count == 1)
-  }
-
   @Test func platformWithoutContentIsNotLookedUp() {
     var desk = Desk()
     desk.register("bob", .fcm, .apns)

@@ -34,7 +34,7 @@ struct HeldPushTests {
     #expect(desk.pushes.map(\.handle) == ["bad-0", "a-0", "b-0", "bad-0"])
   }
 
-  @Test func pushRefusedAloneStopsSenderThreeTimesThenFails() {
+  @Test func pushRefusedAloneStopsUntriedSenderOnceThenFails() {
     var desk = desk()
     desk.deliver(desk.send(to: .user("bad")))
     var answered = 0
@@ -47,7 +47,7 @@ struct HeldPushTests {
       }
       desk.advance(.seconds(16))
     }
-    #expect(stops(desk) == 3)
+    #expect(stops(desk) == 1)
     #expect(desk.dispatcher.lanes[1].breaker.state == .closed)
     let failed = desk.statuses.flatMap(\.devices).filter { $0.outcome != .delivered }
     #expect(failed.map(\.outcome) == [.failed])
@@ -73,7 +73,7 @@ struct HeldPushTests {
     }
     let failed = desk.statuses.flatMap(\.devices).filter { $0.outcome != .delivered }
     #expect(failed.map(\.outcome) == [.failed] && failed.map(\.reason) == ["TopicDisallowed"])
-    #expect(stops(desk) == 3)
+    #expect(stops(desk) == 1)
   }
 
   @Test func lastRefusalOfHeldPushIsNoProbe() {
@@ -81,7 +81,7 @@ struct HeldPushTests {
     for user in ["b", "bad", "a"] { desk.deliver(desk.send(to: .user(user))) }
     let slot = desk.dispatcher.items.firstIndex { $0.send?.audience == .user("bad") } ?? 0
     desk.dispatcher.items[slot][device: 0].contradict(2)
-    desk.dispatcher.items[slot][device: 0].hold(recoveries: -1)
+    desk.dispatcher.items[slot][device: 0].hold(proofs: -1)
     desk.answer(desk.pushes[0], Self.refusal)
     desk.advance(.seconds(16))
     desk.answer(desk.pushes[1], Self.refusal)

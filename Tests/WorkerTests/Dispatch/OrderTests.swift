@@ -144,7 +144,7 @@ struct OrderTests {
     // The other one is open, and what came again does not wait for it.
     desk.advance(.milliseconds(100))
     #expect(desk.position == 1)
-    #expect(desk.group[Desk.partition]?.metadata.map { Array(SettledRuns($0, from: 1).ranges) } == [2..<3])
+    #expect(desk.group[Desk.partition]?.settledRuns.map { Array(SettledRuns($0, from: 1).ranges) } == [2..<3])
     desk.answerAll()
     #expect(desk.position == 3)
     #expect(desk.pushes.count == 2)

@@ -143,7 +143,7 @@ struct OutageSimulation {
         guard !effects.due.isEmpty else { continue }
         returned += effects.due.count
         sends += effects.due.map(\.value)
-        steps.append(.acknowledged(effects.due.map { ($0, true) }, nil))
+        steps.append(.acknowledged(effects.due.map { ($0, nil) }))
       }
     }
   }

@@ -8,6 +8,9 @@ struct PumpStateTests {
   private static let partition = TopicPartition(topic: "fanfare.retry.15s", partition: 0)
   private static let start = UnixTime(milliseconds: 1_800_000_000_000)
 
+  private static let transient = RDKafkaError(code: .notPersisted, message: "refused by the test")
+  private static let tooLarge = RDKafkaError(code: .messageTooLarge, message: "refused by the test")
+
   private var state: PumpState
   private var credit = 0
 
@@ -76,9 +79,9 @@ struct PumpStateTests {
     // More were on their way than fit: none is asked for until they are gone, and then as many as there is room for.
     take(4..<14)
     #expect((due.count, credit) == (14, 0))
-    credit += state.advance(.acknowledged(due[..<3].map { ($0, true) }, nil), at: Self.moment(0)).credit
+    credit += state.advance(.acknowledged(due[..<3].map { ($0, nil) }), at: Self.moment(0)).credit
     #expect(credit == 0)
-    credit += state.advance(.acknowledged(due[3..<10].map { ($0, true) }, nil), at: Self.moment(0)).credit
+    credit += state.advance(.acknowledged(due[3..<10].map { ($0, nil) }), at: Self.moment(0)).credit
     #expect((state.held, credit) == (4, 6))
   }
 
@@ -119,18 +122,33 @@ struct PumpStateTests {
     _ = state.advance(.event(.records(records([15, 5]))), at: Self.moment(0))
     let second = state.advance(.tick, at: Self.moment(5)).due
     #expect(
-      state.advance(.acknowledged([(second[0], true)], nil), at: Self.moment(5)).positions.allSatisfy { $0.offset == 0 }
+      state.advance(.acknowledged([(second[0], nil)]), at: Self.moment(5)).positions.allSatisfy { $0.offset == 0 }
     )
     let first = state.advance(.tick, at: Self.moment(15)).due
-    #expect(state.advance(.acknowledged([(first[0], true)], nil), at: Self.moment(15)).positions.map(\.offset) == [2])
+    #expect(state.advance(.acknowledged([(first[0], nil)]), at: Self.moment(15)).positions.map(\.offset) == [2])
     #expect(state.held == 0)
   }
 
   @Test mutating func recordRefusedByKafkaIsReleasedAgain() {
     let due = state.advance(.event(.records(records([0]))), at: Self.moment(0)).due
     #expect(due.count == 1)
-    #expect(state.advance(.acknowledged([(due[0], false)], nil), at: Self.moment(0)).positions.isEmpty)
+    #expect(state.advance(.acknowledged([(due[0], Self.transient)]), at: Self.moment(0)).positions.isEmpty)
     #expect(state.advance(.tick, at: Self.moment(1)).due.count == 1)
+  }
+
+  @Test mutating func recordThatSendsNeverTakesIsDeadLetteredAndPassed() throws {
+    var due = state.advance(.event(.records(records([0, 0]))), at: Self.moment(0)).due
+    #expect(due.count == 2)
+    // The second is copied; the first comes again at once as a dead letter, then as one without its value.
+    due = state.advance(.acknowledged([(due[0], Self.tooLarge), (due[1], nil)]), at: Self.moment(0)).due
+    #expect(due.map(\.condemnation?.code) == [.messageTooLarge] && due.map(\.isShortened) == [false])
+    due = state.advance(.acknowledged([(due[0], Self.transient)]), at: Self.moment(0)).due
+    #expect(due.isEmpty, "Kafka is out of order: it waits")
+    due = state.advance(.tick, at: Self.moment(1)).due
+    due = state.advance(.acknowledged([(due[0], Self.tooLarge)]), at: Self.moment(1)).due
+    #expect(due.map(\.isShortened) == [true])
+    #expect(state.advance(.acknowledged([(due[0], nil)]), at: Self.moment(1)).positions.map(\.offset) == [2])
+    #expect(state.held == 0)
   }
 
   @Test mutating func unreadableRecordIsReleasedAtOnceForTheWorkerToDeadLetter() {
@@ -141,13 +159,13 @@ struct PumpStateTests {
     #expect(credit == 4)
     #expect(state.advance(.event(.records(records([15, 15, 15, 15]))), at: Self.moment(0)).credit == 0)
     let due = state.advance(.tick, at: Self.moment(15)).due
-    #expect(state.advance(.acknowledged(due.map { ($0, true) }, nil), at: Self.moment(15)).credit == 4)
+    #expect(state.advance(.acknowledged(due.map { ($0, nil) }), at: Self.moment(15)).credit == 4)
   }
 
   @Test mutating func revocationWaitsForCopiesInFlightAndForgetsTheRest() {
     let due = state.advance(.event(.records(records([0, 15]))), at: Self.moment(0)).due
     #expect(state.advance(.event(.revoked([Self.partition], Rebalance {})), at: Self.moment(0)).completed.isEmpty)
-    let effects = state.advance(.acknowledged([(due[0], true)], nil), at: Self.moment(0))
+    let effects = state.advance(.acknowledged([(due[0], nil)]), at: Self.moment(0))
     #expect(effects.completed.count == 1)
     #expect(effects.positions.map(\.offset) == [1])
     #expect(state.held == 0)

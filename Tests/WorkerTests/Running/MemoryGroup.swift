@@ -64,6 +64,7 @@ final class MemoryMember: RecordSource {
 
   func grant(records: Int) {}
   func setPaused(_ isPaused: Bool) {}
+  func clusterID() async -> String? { nil }
   func committed(_ partitions: [TopicPartition]) async -> [PartitionOffset] { group.committed.map { [$0] } ?? [] }
   func kept(_ partitions: [TopicPartition]) async -> [PartitionOffset] { [] }
   func commit(_ offsets: [PartitionOffset]) async { for offset in offsets { group.commit(offset) } }

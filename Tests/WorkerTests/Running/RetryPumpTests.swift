@@ -20,6 +20,7 @@ struct RetryPumpTests {
 
     func grant(records: Int) {}
     func setPaused(_ isPaused: Bool) {}
+    func clusterID() async -> String? { nil }
     func committed(_ partitions: [TopicPartition]) async -> [PartitionOffset] { [] }
     func kept(_ partitions: [TopicPartition]) async -> [PartitionOffset] { [] }
     func commit(_ offsets: [PartitionOffset]) async {}

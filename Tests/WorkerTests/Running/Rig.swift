@@ -96,7 +96,7 @@ struct Rig: Sendable {
   func settled(_ consumer: Consumer) async throws -> Int64 {
     let partitions = (0..<Int32(4)).map { TopicPartition(topic: topics.sends, partition: $0) }
     return try await consumer.committed(partitions).reduce(0) { sum, end in
-      SettledRuns(end.metadata, from: end.offset).ranges.reduce(sum + end.offset) { $0 + Int64($1.count) }
+      SettledRuns(end.settledRuns, from: end.offset).ranges.reduce(sum + end.offset) { $0 + Int64($1.count) }
     }
   }
 

@@ -50,7 +50,7 @@ struct SuccessionTests {
       let offsets = log.map(\.offset)
       try await within(.seconds(60)) {
         await group.waitForCommit { end in
-          let ranges = Array(SettledRuns(end.metadata, from: end.offset).ranges)
+          let ranges = Array(SettledRuns(end.settledRuns, from: end.offset).ranges)
           return offsets.allSatisfy { offset in
             (offset < end.offset || ranges.contains { $0.contains(offset) }) == goal.contains(offset)
           }

@@ -1,0 +1,145 @@
+import FanfareCore
+import Testing
+
+@testable import Worker
+
+/// A device that is refused as if the credential were wrong, beside others whose pushes are accepted.
+struct LoneRefusalTests {
+  private static let accepted = PushOutcome(.accepted, status: 200)
+  private static let refusal = PushOutcome(.configurationError, reason: "TopicDisallowed", status: 400)
+  private static let expired = PushOutcome(.reauthenticate, reason: "ExpiredProviderToken", status: 403)
+
+  /// A desk whose service has accepted a push.
+  private func desk(retryDelays: [Int] = []) -> Desk {
+    var desk = Desk(retryDelays: retryDelays)
+    for number in 0..<40 { desk.register("good\(number)", .apns) }
+    for number in 0..<40 { desk.register("bad\(number)", .apns) }
+    desk.deliver(desk.send(to: .user("good0")))
+    desk.answerAll()
+    return desk
+  }
+
+  private func stops(_ desk: Desk) -> Int {
+    desk.alarms.count { if case .senderStopped = $0 { true } else { false } }
+  }
+
+  /// Answers what was handed over since `first`; devices of users named "bad" are refused.
+  private func answer(_ desk: inout Desk, from first: inout Int, with refusal: PushOutcome) {
+    while first < desk.pushes.count {
+      let push = desk.pushes[first]
+      first += 1
+      desk.answer(push, push.handle.hasPrefix("bad") ? refusal : Self.accepted)
+    }
+  }
+
+  @Test(arguments: [refusal, expired]) func refusedDeviceDelaysNoOther(refusal: PushOutcome) {
+    var desk = desk()
+    var answered = desk.pushes.count
+    for round in 0..<60 {
+      desk.deliver(desk.send(to: .user("bad0")), desk.send(to: .user("good\(round % 40)")))
+      answer(&desk, from: &answered, with: refusal)
+      #expect(desk.statuses.filter { $0.devices.first?.outcome == .delivered }.count == round + 2)
+      desk.advance(.seconds(1))
+      answer(&desk, from: &answered, with: refusal)
+    }
+    #expect(stops(desk) == 0)
+    #expect(desk.dispatcher.readinessProblems.isEmpty)
+    desk.advance(.seconds(10))
+    answer(&desk, from: &answered, with: refusal)
+    desk.deliver(desk.send(to: .user("good0")))
+    answer(&desk, from: &answered, with: refusal)
+    desk.advance(.seconds(10))
+    answer(&desk, from: &answered, with: refusal)
+    let failed = desk.statuses.flatMap(\.devices).filter { $0.outcome == .failed }
+    #expect(failed.count == 60 && failed.allSatisfy { $0.reason == refusal.reason && $0.status == refusal.status })
+    #expect(desk.alarms.count { if case .deviceRefused = $0 { true } else { false } } == 1)
+    #expect(desk.drops.isEmpty)
+    #expect(desk.position == 122)
+  }
+
+  @Test func refusedDevicesWaitWhileNothingElseIsSent() {
+    var desk = desk(retryDelays: [15, 60, 300])
+    var answered = desk.pushes.count
+    desk.deliver(desk.send(to: .user("bad0")))
+    for _ in 0..<50 {
+      answer(&desk, from: &answered, with: Self.refusal)
+      desk.advance(.seconds(1))
+    }
+    #expect(desk.statuses.count == 1, "nothing shows that only this device is refused")
+    #expect(stops(desk) == 0)
+  }
+
+  @Test func credentialThatEveryoneIsRefusedForStopsSenderAndKeepsMessages() {
+    var desk = desk()
+    let first = desk.pushes.count
+    for number in 0..<30 { desk.deliver(desk.send(to: .user("bad\(number)"))) }
+    for push in desk.pushes[first...] { desk.answer(push, Self.refusal) }
+    #expect(stops(desk) == 1)
+    #expect(desk.dispatcher.lanes[0].breaker.state == .open)
+    #expect(desk.statuses.count == 1)
+    // The operator has replaced the key.
+    var answered = desk.pushes.count
+    for _ in 0..<40 {
+      desk.advance(.seconds(1))
+      while answered < desk.pushes.count {
+        desk.answer(desk.pushes[answered], Self.accepted)
+        answered += 1
+      }
+    }
+    #expect(desk.statuses.count == 31)
+    #expect(desk.statuses.flatMap(\.devices).allSatisfy { $0.outcome == .delivered })
+  }
+
+  @Test func refusalsOfFewDevicesStopSenderAfterMinuteWithoutProof() {
+    var desk = desk()
+    var answered = desk.pushes.count
+    for number in 0..<70 {
+      if number % 10 == 0 { desk.deliver(desk.send(to: .user("bad0")), desk.send(to: .user("bad1"))) }
+      answer(&desk, from: &answered, with: Self.refusal)
+      desk.advance(.seconds(1))
+    }
+    #expect(stops(desk) == 1)
+    #expect(desk.statuses.count == 1)
+  }
+
+  @Test func manyRefusedDevicesOfOneUserStopSenderOnceAtMost() {
+    var desk = desk()
+    desk.registry[.user("bad")] = (0..<40).map { Desk.target("bad-\($0)", .apns) }
+    var answered = desk.pushes.count
+    for round in 0..<20 {
+      desk.deliver(desk.send(to: .user("bad")))
+      for _ in 0..<20 {
+        answer(&desk, from: &answered, with: Self.refusal)
+        desk.advance(.seconds(1))
+      }
+      desk.deliver(desk.send(to: .user("good\(round)")))
+      for _ in 0..<20 {
+        answer(&desk, from: &answered, with: Self.refusal)
+        desk.advance(.seconds(1))
+      }
+    }
+    #expect(stops(desk) <= 2)
+    #expect(desk.statuses.filter { $0.devices.allSatisfy { $0.outcome == .delivered } }.count == 21)
+  }
+
+  @Test func locallyRefusedProbeDoesNotCloseCircuit() {
+    var desk = Desk()
+    for user in ["a", "b"] { desk.register(user, .apns) }
+    desk.deliver(desk.send(to: .user("a")))
+    desk.answer(desk.pushes[0], Self.refusal)
+    desk.deliver(desk.send(to: .user("b")))
+    desk.advance(.seconds(16))
+    desk.answer(desk.pushes[1], PushOutcome(.deviceGone, reason: "BadDeviceToken"))
+    #expect(desk.dispatcher.lanes[0].breaker.state != .closed)
+  }
+
+  @Test func unregisteredHandlesDoNotCountInUnregisterGuard() {
+    var desk = Desk { $0.unregisterPolicy.minimumCount = 20 }
+    for number in 0..<100 {
+      desk.deliver(desk.send(to: .device(.fcm, handle: "invented-\(number)")))
+      desk.answer(desk.pushes[number], PushOutcome(.deviceGone, reason: "UNREGISTERED", status: 404))
+    }
+    #expect(desk.alarms.allSatisfy { if case .unregisteringSuspended = $0 { false } else { true } })
+    #expect(!desk.dispatcher.lanes[1].unregistering.isSuspended)
+  }
+}
