@@ -102,7 +102,8 @@ let package = Package(
     .target(
       name: "FrontEnd",
       dependencies: [
-        "CCrypt", "FanfareCore", "Operations", "RDKafka", coreMetrics, crypto, httpTypes, hummingbird, hummingbirdCore,
+        "CCrypt", "FanfareCore", "Operations", "RDKafka", collections, coreMetrics, crypto, httpTypes, hummingbird,
+        hummingbirdCore,
         logging,
         metrics, nioCore, nioHTTP1, nioHTTPTypes, nioPosix, serviceLifecycle,
       ],
@@ -228,7 +229,7 @@ let package = Package(
       name: "FrontEndTests",
       dependencies: [
         "EmbeddedKafka", "FrontEnd", "FanfareCore", "Operations", "RDKafka", "Registry", "Support", asyncHTTPClient,
-        httpTypes, logging, metrics,
+        httpTypes, logging,
         nioCore,
         nioHTTP1,
         nioPosix, serviceLifecycle,

@@ -4,11 +4,13 @@ package import FanfareCore
 /// For demonstrations only.
 package struct DemoAuthenticator: Authenticator {
   private let policy: ScopePolicy
+  private let groups: GroupDirectory?
 
   /// Throws `.insecureAuthentication` if the server listens on other than loopback addresses.
   /// `allowRemote` permits that.
   package init(
-    boundTo host: String, allowRemote: Bool = false, policy: ScopePolicy = ScopePolicy()
+    boundTo host: String, allowRemote: Bool = false, policy: ScopePolicy = ScopePolicy(),
+    groups: GroupDirectory? = nil
   ) throws(FrontEndError) {
     guard allowRemote || Self.isLoopback(host) else {
       throw FrontEndError(
@@ -17,6 +19,7 @@ package struct DemoAuthenticator: Authenticator {
           + "listen on 127.0.0.1, or allow remote callers explicitly")
     }
     self.policy = policy
+    self.groups = groups
   }
 
   package var challenge: String { BasicCredentials.challenge }
@@ -25,7 +28,7 @@ package struct DemoAuthenticator: Authenticator {
     _ credentials: Credentials, hub: HubName, from address: ClientAddress
   ) async throws -> Principal? {
     guard case .basic(let basic) = credentials, basic.user.utf8.elementsEqual(basic.password.utf8) else { return nil }
-    return Principal(user: basic.user, scopes: policy.scopes(of: basic.user))
+    return Principal(user: basic.user, scopes: await policy.scopes(of: basic.user, in: groups))
   }
 
   /// Whether the host is in 127.0.0.0/8, or `::1`, or `localhost`.

@@ -134,7 +134,8 @@ package final class FrontEnd: Service {
     router.add(middleware: AnswerMiddleware(routes: router.routes, clock: clock))
     operations?.addLiveness(to: router)
     DescriptionRoute().add(to: router)
-    let access = AccessControl(hubs: hubs.map(HubEntry.init), security: dependencies.security)
+    let access = AccessControl(
+      hubs: hubs.map(HubEntry.init), logins: LoginGuard(limits: configuration.logins), security: dependencies.security)
     let intake = SendIntake(
       sink: dependencies.sink, topics: configuration.topics, hasRoom: dependencies.hasRoom,
       schedule: dependencies.schedule, clock: clock)

@@ -28,6 +28,8 @@ package struct FrontEndConfiguration: Sendable {
   package var writeTimeout: Duration = .seconds(75)
   /// The time for clients to read their answers during shutdown.
   package var drainTimeout: Duration = .seconds(20)
+  /// The budgets of failed logins.
+  package var logins = LoginLimits()
   /// The time after which an unread secure payload expires.
   package var securePayloadLifetime: Duration = .seconds(24 * 3600)
 
@@ -49,6 +51,9 @@ package struct FrontEndConfiguration: Sendable {
     try check(idleTimeout > .zero, "idleTimeout", "positive")
     try check(writeTimeout > .zero, "writeTimeout", "positive")
     try check(drainTimeout > .zero, "drainTimeout", "positive")
+    try check(
+      logins.perAddress >= 1 && logins.perUser >= 1 && logins.window > .zero && logins.capacity >= 2, "logins",
+      "budgets of at least 1 within a positive time")
     try check(
       securePayloadLifetime >= .seconds(1) && securePayloadLifetime <= .seconds(SendRequest.maximumTimeToLive),
       "securePayloadLifetime", "1 second to \(SendRequest.maximumTimeToLive) seconds")
@@ -88,7 +93,7 @@ package struct SendQuota: Hashable, Sendable {
 package struct FrontEndError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The kind of failure.
   package struct Code: Hashable, Sendable {
-    private enum Wrapped { case configuration, insecureAuthentication, htpasswd, notListening }
+    private enum Wrapped { case configuration, insecureAuthentication, htpasswd, groupFile, notListening }
     private let wrapped: Wrapped
 
     /// A setting is out of range or contradicts another one.
@@ -97,6 +102,8 @@ package struct FrontEndError: Error, Hashable, Sendable, CustomStringConvertible
     package static let insecureAuthentication = Self(wrapped: .insecureAuthentication)
     /// The password file cannot be read, or has an invalid line; the message has the line's number.
     package static let htpasswd = Self(wrapped: .htpasswd)
+    /// The group file cannot be read, or has an invalid line; the message has the line's number.
+    package static let groupFile = Self(wrapped: .groupFile)
     /// The server ended before it listened.
     package static let notListening = Self(wrapped: .notListening)
   }

@@ -53,6 +53,12 @@ package struct ScopePolicy: Hashable, Sendable {
     if !groups.isEmpty { for group in memberships { scopes.formUnion(groups[group] ?? []) } }
     return scopes
   }
+
+  /// Returns the scopes of a user whose groups a directory has.
+  func scopes(of user: String, in directory: GroupDirectory?) async -> Set<Scope> {
+    guard !groups.isEmpty, let directory else { return scopes(of: user) }
+    return scopes(of: user, groups: await directory.groups(of: user))
+  }
 }
 
 /// A name that is compared by bytes: Unicode-equivalent names are different users.

@@ -24,13 +24,16 @@ package enum APIRole {
       settings.kafka, role: "api", topics: settings.intakeTopics, logger: runtime.logger)
     let registry = try await settings.registry.open(role: "api", waits: true, logger: runtime.logger)
     let history = try settings.ledger.history(logger: runtime.logger)
+    let hashing = settings.authentication.makeThreads()
     let (role, frontEnd) = try services(
       runtime, client: try settings.kafka.client("api"), registry: registry, history: history,
       configuration: settings.api.frontEnd,
       hubs: try settings.hubs.map { hub in
         FrontEndHub(
           name: hub.name,
-          authenticators: try hub.authenticators(boundTo: settings.api.frontEnd.host, logger: runtime.logger),
+          authenticators: try hub.authenticators(
+            boundTo: settings.api.frontEnd.host, authentication: settings.authentication, hashing: hashing,
+            logger: runtime.logger),
           quota: hub.quota)
       }, backlog: backlog)
     var services = [check].compactMap { $0 } + role.services

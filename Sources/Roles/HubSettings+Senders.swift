@@ -61,17 +61,28 @@ extension HubSettings {
   }
 
   /// Creates the authenticators of the hub's callers, for a front end bound to the given address.
-  package func authenticators(boundTo host: String, logger: Logger) throws -> [any Authenticator] {
+  /// All hubs share the threads that hash passwords.
+  package func authenticators(
+    boundTo host: String, authentication: AuthenticationSettings, hashing: HashingThreads, logger: Logger
+  ) throws -> [any Authenticator] {
     let prefix = "hub.\(name).authentication"
     do {
+      let groups = try groupFile.map { try GroupDirectory(path: $0, logger: logger) }
       switch method {
-      case .demo: return [try DemoAuthenticator(boundTo: host, allowRemote: allowRemote, policy: policy)]
+      case .demo:
+        return [try DemoAuthenticator(boundTo: host, allowRemote: allowRemote, policy: policy, groups: groups)]
       case .htpasswd:
         guard let passwordFile else {
           throw SettingsError("\(prefix).file", "is missing: an htpasswd file, unless \(prefix).method is demo")
         }
-        return [try HtpasswdAuthenticator(path: passwordFile, policy: policy, logger: logger)]
+        return [
+          try HtpasswdAuthenticator(
+            path: passwordFile, policy: policy, groups: groups, hashing: hashing,
+            configuration: authentication.passwords, logger: logger)
+        ]
       }
+    } catch let error as FrontEndError where error.code == .groupFile {
+      throw SettingsError("\(prefix).groupFile", "cannot be used: \(error)")
     } catch let error as FrontEndError {
       throw SettingsError("\(prefix).\(method == .demo ? "method" : "file")", "cannot be used: \(error)")
     }

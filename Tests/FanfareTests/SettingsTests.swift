@@ -265,6 +265,20 @@ import Yams
     #expect(try await Settings.load(file: nil, environment: [:]).hubs.first?.policy == ScopePolicy())
   }
 
+  @Test func budgetsAndLifetimesOfLoginsAreRead() async throws {
+    let settings = try await Settings.load(
+      file: nil,
+      environment: [
+        "FANFARE_AUTHENTICATION_FAILURES_PER_USER": "7", "FANFARE_AUTHENTICATION_REMEMBER_SECONDS": "30",
+        "FANFARE_AUTHENTICATION_KNOWN_SECONDS": "60", "FANFARE_AUTHENTICATION_HASHING_THREADS": "3",
+      ])
+    #expect(settings.api.frontEnd.logins.perUser == 7 && settings.api.frontEnd.logins.perAddress == 100)
+    #expect(settings.api.frontEnd.logins.knownLifetime == .seconds(60))
+    #expect(settings.authentication.passwords.cacheTimeToLive == .seconds(30))
+    #expect(settings.authentication.passwords.knownLifetime == .seconds(60))
+    #expect(settings.authentication.hashingThreads == 3)
+  }
+
   /// An unknown variable is not an error, unlike an unknown key of the file. The environment may contain variables with
   /// this prefix: Kubernetes sets some for a service with the name fanfare-ledger.
   @Test func unknownVariableIsReported() async throws {

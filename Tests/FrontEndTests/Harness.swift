@@ -54,6 +54,9 @@ struct Harness: Sendable {
   {
     var setup = Setup()
     setup.configuration.port = 0
+    // Most tests are about other things than failures.
+    setup.configuration.logins.perAddress = 1_000_000
+    setup.configuration.logins.perUser = 1_000_000
     try configure(&setup)
     let temporary = try TemporaryRegistry()
     let clock = ManualClock()

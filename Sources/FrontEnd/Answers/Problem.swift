@@ -87,6 +87,8 @@ enum ProblemCode: String, CaseIterable, Sendable {
   case headersTooLarge
   /// The sender exceeded its quota.
   case overQuota
+  /// Too many logins have failed.
+  case tooManyFailures
   /// Too much work is waiting.
   case overloaded
   /// Kafka definitely did not accept the send.
@@ -142,6 +144,7 @@ extension ProblemCode {
     case .impossible: Answer(.unprocessableContent, "Impossible request")
     case .headersTooLarge: Answer(.requestHeaderFieldsTooLarge, "Header fields too large")
     case .overQuota: Answer(.tooManyRequests, "Over quota", retryAfter: 1)
+    case .tooManyFailures: Answer(.tooManyRequests, "Too many failed logins", retryAfter: 60)
     case .overloaded: Answer(.serviceUnavailable, "Overloaded", retryAfter: 1, log: .info)
     case .kafkaUnavailable: Answer(.serviceUnavailable, "Not accepted", retryAfter: 5, log: .warning)
     case .outcomeUnknown: Answer(.serviceUnavailable, "Not confirmed", retryAfter: 5, log: .warning)

@@ -78,22 +78,6 @@ struct HtpasswdFile: Sendable {
   }()
 }
 
-/// Identifies a version of a file: its modification time, size and inode.
-/// Follows symbolic links, because the mounted secrets of Kubernetes are replaced by changing a link.
-struct FileStamp: Hashable {
-  private let modified: Double?
-  private let rest: [String]
-
-  /// A missing file has a stamp too, which differs from that of any file.
-  init(path: String) {
-    let target = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
-    // If the file cannot be inspected, reading it reports why.
-    let attributes = (try? FileManager.default.attributesOfItem(atPath: target)) ?? [:]
-    modified = (attributes[.modificationDate] as? Date)?.timeIntervalSince1970
-    rest = [.size, .systemFileNumber].map { (key: FileAttributeKey) in attributes[key].map { "\($0)" } ?? "" }
-  }
-}
-
 /// A password hash of a password file: bcrypt, yescrypt or SHA-512.
 struct PasswordHash: Hashable, Sendable {
   /// The hash with its scheme, cost and salt, in the format of `crypt(5)`.

@@ -11,13 +11,15 @@ import Operations
 struct AccessControl: Sendable {
   let security: SecurityLog
 
+  private let logins: LoginGuard
   private let hubs: [HubName: HubEntry]
   /// Its authenticators check the credentials for unknown hubs.
   private let decoy: HubEntry
   private let challenges: [String]
 
   /// There must be at least one hub.
-  init(hubs: [HubEntry], security: SecurityLog) {
+  init(hubs: [HubEntry], logins: LoginGuard, security: SecurityLog) {
+    self.logins = logins
     self.security = security
     self.hubs = Dictionary(uniqueKeysWithValues: hubs.map { ($0.name, $0) })
     decoy = self.hubs[.default] ?? hubs[0]
@@ -54,21 +56,45 @@ struct AccessControl: Sendable {
       security.record(.unauthenticated, for: context)
       throw unauthenticated("credentials are required")
     }
-    let name = context.parameters["hub"].map { HubName(String($0)) } ?? .default
-    guard let hub = name.flatMap({ hubs[$0] }) else {
+    let name = context.parameters["hub"].map(String.init) ?? HubName.default.rawValue
+    let admission: LoginGuard.Admission
+    do {
+      admission = try logins.admit(credentials, hub: name, from: context.clientAddress)
+    } catch {
+      record(.loginRefused, credentials, context)
+      throw error
+    }
+    let hub = HubName(name).flatMap { hubs[$0] }
+    do {
+      if let caller = try await check(credentials, context.clientAddress, hub) {
+        logins.succeed(admission)
+        return caller
+      }
+    } catch {
+      logins.abandon(admission)
+      throw error
+    }
+    record(.loginFailed, credentials, context)
+    try logins.fail(admission)
+    throw unauthenticated("the credentials are wrong")
+  }
+
+  /// Returns the owner of the credentials; nil if they are wrong or there is no such hub.
+  private func check(_ credentials: Credentials, _ address: ClientAddress, _ hub: HubEntry?) async throws -> Caller? {
+    guard let hub else {
       let stranger = credentials.ofStranger
       for authenticator in decoy.authenticators {
-        _ = try await authenticator.authenticate(stranger, hub: decoy.name, from: context.clientAddress)
+        _ = try await authenticator.authenticate(stranger, hub: decoy.name, from: address)
       }
-      throw wrong(credentials, context)
+      return nil
     }
     for authenticator in hub.authenticators {
-      guard
-        let principal = try await authenticator.authenticate(credentials, hub: hub.name, from: context.clientAddress)
-      else { continue }
+      guard let principal = try await authenticator.authenticate(credentials, hub: hub.name, from: address) else {
+        continue
+      }
       return Caller(user: principal.user, scopes: principal.scopes, hub: hub)
     }
-    throw wrong(credentials, context)
+    return nil
   }
 
   /// The `Authorization` field if there is one, otherwise the client's certificate.
@@ -77,14 +103,12 @@ struct AccessControl: Sendable {
     return context.clientCertificate.map(Credentials.certificate)
   }
 
-  /// The refusal of wrong credentials, after it is recorded.
-  private func wrong(_ credentials: Credentials, _ context: FrontEndContext) -> Refusal {
+  private func record(_ event: SecurityLog.Event, _ credentials: Credentials, _ context: FrontEndContext) {
     var user: String?
     if case .basic(let basic) = credentials { user = basic.user }
     security.record(
-      .loginFailed, requestID: context.requestID, address: context.clientAddress.description, user: user,
+      event, requestID: context.requestID, address: context.clientAddress.description, user: user,
       details: ["credentials": credentials.description])
-    return unauthenticated("the credentials are wrong")
   }
 
   private func unauthenticated(_ detail: String) -> Refusal {

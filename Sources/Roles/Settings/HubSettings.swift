@@ -14,6 +14,8 @@ package import FrontEnd
 /// - `authentication.operators` (list of users): users that have `read:all` and `operate` in addition.
 /// - `authentication.grants` (list of texts): further scopes of a user, `user alice: send:tag send:broadcast`, or of
 ///   the members of a group, `group ops: operate`.
+/// - `authentication.groupFile` (text): the groups of the users, in Apache's format (`ops: alice bob`); read again when
+///   it changes.
 /// - `quota.sendsPerSecond` (0…1000000, default 0: no quota): the most sends of one sender at each front end; each line
 ///   of a batch counts as a send.
 /// - `quota.burst` (0…1000000, default 0: the same as `sendsPerSecond`): the most sends that a sender may post at once.
@@ -28,6 +30,7 @@ package struct HubSettings: Sendable {
   let passwordFile: String?
   let allowRemote: Bool
   let policy: ScopePolicy
+  let groupFile: String?
   package let quota: SendQuota?
   let apns: APNsSettings?
   let fcm: FCMSettings?
@@ -46,6 +49,7 @@ package struct HubSettings: Sendable {
     method = try reader.choice("\(prefix).authentication.method", default: .htpasswd)
     passwordFile = try reader.optionalString("\(prefix).authentication.file")
     allowRemote = try reader.bool("\(prefix).authentication.allowRemote", default: false)
+    groupFile = try reader.optionalString("\(prefix).authentication.groupFile")
     policy = try ScopePolicy(under: "\(prefix).authentication", from: reader)
     let rate = try reader.int("\(prefix).quota.sendsPerSecond", default: 0, in: 0...1_000_000)
     let burst = try reader.int("\(prefix).quota.burst", default: 0, in: 0...1_000_000)

@@ -12,9 +12,10 @@ package struct APISettings: Sendable {
   package let frontEnd: FrontEndConfiguration
   let announceFile: String?
 
-  init(from reader: SettingsReader, topics: Topics) throws(SettingsError) {
+  init(from reader: SettingsReader, topics: Topics, logins: LoginLimits) throws(SettingsError) {
     var frontEnd = FrontEndConfiguration()
     frontEnd.topics = topics
+    frontEnd.logins = logins
     frontEnd.host = try reader.string("api.host", default: frontEnd.host)
     frontEnd.port = try reader.int("api.port", default: frontEnd.port, in: 0...65535)
     frontEnd.maximumConnections = try reader.int(

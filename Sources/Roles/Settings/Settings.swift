@@ -16,6 +16,7 @@ package struct Settings: Sendable {
   let registrationLifetime: Duration?
   package let ledger: LedgerSettings
   package let api: APISettings
+  package let authentication: AuthenticationSettings
   let worker: WorkerSettings
   /// The operations server of each role.
   let operations: OperationsSettings
@@ -41,7 +42,8 @@ package struct Settings: Sendable {
     let days = try reader.int("registry.expireAfterDays", default: 0, in: 0...3650)
     registrationLifetime = days == 0 ? nil : .seconds(Int64(days) * 86_400)
     ledger = try LedgerSettings(from: reader)
-    api = try APISettings(from: reader, topics: kafka.topics)
+    authentication = try AuthenticationSettings(from: reader)
+    api = try APISettings(from: reader, topics: kafka.topics, logins: authentication.logins)
     worker = try WorkerSettings(from: reader)
     operations = try OperationsSettings(from: reader)
     let level = try reader.string("log.level", default: Logger.Level.info.rawValue)

@@ -90,12 +90,15 @@ struct Demo {
     let (ledger, store) = try LedgerRole.services(runtime, client: client("ledger"))
     let backlog = try BacklogMonitor(
       client: client("api"), topic: settings.kafka.topics.sends, groupID: settings.workerGroup, logger: runtime.logger)
+    let hashing = settings.authentication.makeThreads()
     let (api, frontEnd) = try APIRole.services(
       runtime, client: client("api"), registry: registry, history: store, configuration: settings.api.frontEnd,
       hubs: settings.hubs.map { hub in
         FrontEndHub(
           name: hub.name,
-          authenticators: try hub.authenticators(boundTo: settings.api.frontEnd.host, logger: runtime.logger),
+          authenticators: try hub.authenticators(
+            boundTo: settings.api.frontEnd.host, authentication: settings.authentication, hashing: hashing,
+            logger: runtime.logger),
           quota: hub.quota)
       }, backlog: backlog)
     let visit: TourService

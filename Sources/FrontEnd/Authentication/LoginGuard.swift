@@ -1,0 +1,166 @@
+import FanfareCore
+import Synchronization
+
+/// Limits failed logins of each address and of each user, in bounded memory.
+///
+/// A password is checked only while both budgets have room. Nobody can lock a user out by failing under its name: a
+/// user whom an address has authenticated lately is *known* there and needs no room. After as many failures as a
+/// user's budget has, it is a stranger there again.
+///
+/// Passwords can be guessed, tokens and certificates cannot: those are always checked, and only the answer to a wrong
+/// one changes when the address has no room.
+///
+/// Budgets are those of this process (GCRA, as `SenderQuotas`).
+final class LoginGuard: Sendable {
+  /// A login that was admitted. It must be settled by `succeed`, `fail` or `abandon`.
+  enum Admission {
+    /// The digest of the user at its address.
+    case known(Int)
+    /// A failure of both budgets is taken in advance.
+    case stranger(user: Int, address: Int, pair: Int)
+    /// Credentials that cannot be guessed.
+    case unguessable(ClientAddress)
+  }
+
+  private struct State {
+    /// The theoretical arrival time of the next failure, by the digest of an address, a user, or a user at an address.
+    var arrivals: [Int: ContinuousClock.Instant] = [:]
+    /// The digests of users at addresses.
+    var known: RecentSet
+  }
+
+  private let limits: LoginLimits
+  private let state: Mutex<State>
+
+  init(limits: LoginLimits) {
+    self.limits = limits
+    state = Mutex(
+      State(known: RecentSet(capacity: limits.capacity, lifetime: limits.knownLifetime, now: limits.now())))
+  }
+
+  /// The number of budgets that are remembered, including some that are whole again.
+  var budgets: Int { state.withLock { $0.arrivals.count } }
+
+  /// Admits a login.
+  ///
+  /// A stranger takes a failure of both budgets in advance: logins at the same time cannot exceed them.
+  /// Throws `.tooManyFailures`.
+  func admit(_ credentials: Credentials, hub: String, from address: ClientAddress) throws(Refusal) -> Admission {
+    guard case .basic(let basic) = credentials else { return .unguessable(address) }
+    let network = address.network
+    let pair = KeyedDigest.make {
+      $0.combine(hub)
+      $0.combine(exactly: basic.user)
+      $0.combine(network)
+    }
+    let now = limits.now()
+    let admission: Result<Admission, Refusal> = state.withLock { state in
+      if state.known.contains(pair, at: now) { return .success(.known(pair)) }
+      let user = KeyedDigest.make {
+        $0.combine(hub)
+        $0.combine(exactly: basic.user)
+      }
+      let address = KeyedDigest.make { $0.combine(network) }
+      let delay = max(
+        wait(for: address, limits.perAddress, state, at: now), wait(for: user, limits.perUser, state, at: now))
+      guard delay == .zero else { return .failure(.tooManyFailures(retryAfter: delay)) }
+      take(address, limits.perAddress, &state, at: now)
+      take(user, limits.perUser, &state, at: now)
+      return .success(.stranger(user: user, address: address, pair: pair))
+    }
+    return try admission.get()
+  }
+
+  /// Records that the credentials were right.
+  func succeed(_ admission: Admission) {
+    guard case .stranger(_, _, let pair) = admission else { return }
+    abandon(admission)
+    let now = limits.now()
+    state.withLock { state in
+      state.known.insert(pair, at: now)
+      state.arrivals[pair] = nil
+    }
+  }
+
+  /// Records that the credentials were not checked: takes no failure.
+  func abandon(_ admission: Admission) {
+    guard case .stranger(let user, let address, _) = admission else { return }
+    let now = limits.now()
+    state.withLock { state in
+      refund(user, limits.perUser, &state, at: now)
+      refund(address, limits.perAddress, &state, at: now)
+    }
+  }
+
+  /// Records that the credentials were wrong. Throws `.tooManyFailures` for a token of an address without room.
+  func fail(_ admission: Admission) throws(Refusal) {
+    let now = limits.now()
+    switch admission {
+    case .stranger: break
+    case .known(let pair):
+      state.withLock { state in
+        take(pair, limits.perUser, &state, at: now)
+        if wait(for: pair, limits.perUser, state, at: now) > .zero { state.known.remove(pair) }
+      }
+    case .unguessable(let address):
+      let network = address.network
+      let key = KeyedDigest.make { $0.combine(network) }
+      let delay = state.withLock { state -> Duration in
+        let delay = wait(for: key, limits.perAddress, state, at: now)
+        if delay == .zero { take(key, limits.perAddress, &state, at: now) }
+        return delay
+      }
+      guard delay == .zero else { throw .tooManyFailures(retryAfter: delay) }
+    }
+  }
+
+  /// The time until the budget has room for a failure.
+  private func wait(for key: Int, _ limit: Int, _ state: State, at now: ContinuousClock.Instant) -> Duration {
+    guard let arrival = state.arrivals[key] else { return .zero }
+    return max(.zero, arrival - now + limits.window / limit - limits.window)
+  }
+
+  private func take(_ key: Int, _ limit: Int, _ state: inout State, at now: ContinuousClock.Instant) {
+    state.arrivals[key] = max(now, state.arrivals[key] ?? now) + limits.window / limit
+    guard state.arrivals.count > limits.capacity else { return }
+    // Budgets that are whole are dropped; if others fill the memory, the half that becomes whole first.
+    state.arrivals = state.arrivals.filter { $0.value > now }
+    guard state.arrivals.count > limits.capacity / 2 else { return }
+    let kept = state.arrivals.sorted { $0.value > $1.value }.prefix(limits.capacity / 2)
+    state.arrivals = Dictionary(uniqueKeysWithValues: kept.map { ($0.key, $0.value) })
+  }
+
+  private func refund(_ key: Int, _ limit: Int, _ state: inout State, at now: ContinuousClock.Instant) {
+    guard let arrival = state.arrivals[key] else { return }
+    let earlier = arrival - limits.window / limit
+    state.arrivals[key] = earlier > now ? earlier : nil
+  }
+}
+
+extension Refusal {
+  fileprivate static func tooManyFailures(retryAfter delay: Duration) -> Refusal {
+    let seconds = max(1, Int((delay / .seconds(1)).rounded(.up)))
+    var refusal = Refusal(
+      .tooManyFailures, "too many logins of this user or from this address have failed; try again in \(seconds) s")
+    refusal.retryAfter = seconds
+    return refusal
+  }
+}
+
+/// The budgets of failed logins of a front end.
+package struct LoginLimits: Sendable {
+  /// The most failures of one address within `window`; of IPv6 of one /64 network. At least 1.
+  package var perAddress = 100
+  /// The most failures under one user name within `window`. At least 1.
+  package var perUser = 20
+  /// The time in which a used budget becomes whole again.
+  package var window: Duration = .seconds(600)
+  /// For how long at least a user is known at an address that has authenticated it.
+  package var knownLifetime: Duration = .seconds(86_400)
+  /// The most budgets, and the most known users, that are remembered.
+  package var capacity = 100_000
+  /// The clock; tests replace it.
+  package var now: @Sendable () -> ContinuousClock.Instant = { .now }
+
+  package init() {}
+}

@@ -1,0 +1,109 @@
+import FanfareCore
+import Foundation
+import Logging
+import Operations
+import Support
+import Synchronization
+import Testing
+
+@testable import FrontEnd
+
+/// Threads that hash passwords, and what a flood of logins costs everybody else.
+@Suite(.timeLimit(.minutes(2))) struct HashingTests {
+  /// A bcrypt hash of cost 12, which takes a quarter of a second.
+  private static let slow = "brigitte:$2y$12$vbrwRVbNKLOZeIVERbOKle5WFLaaCZ6F9Kx43Rd/HNL/h2iNa5OIO\n"
+
+  @Test func passwordsAreHashedOnFewerThreadsThanCoresAndOfLowPriority() async throws {
+    let hashing = HashingThreads()
+    let running = Shared(0)
+    let most = Shared(0)
+    try await withThrowingTaskGroup(of: Int32.self) { group in
+      for _ in 0..<100 {
+        group.addTask {
+          try await hashing.run {
+            let count = running.withLock { count in
+              count += 1
+              return count
+            }
+            most.withLock { $0 = max($0, count) }
+            defer { running.withLock { $0 -= 1 } }
+            return BackgroundThread.currentNiceness
+          }
+        }
+      }
+      for try await niceness in group { #expect(niceness >= BackgroundThread.niceness) }
+    }
+    #expect((1...max(1, ProcessInfo.processInfo.activeProcessorCount - 1)).contains(most.withLock { $0 }))
+  }
+
+  @Test func knownUsersAreHashedBeforeStrangersWhoCannotFillTheirQueue() async throws {
+    let hashing = HashingThreads(threads: 1, maximumWaiting: 2)
+    let gate = DispatchSemaphore(value: 0)
+    let order = Shared<[String]>([])
+    let (begun, begin) = AsyncStream.makeStream(of: Void.self)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask {
+        try await hashing.run {
+          begin.finish()
+          gate.wait()
+        }
+      }
+      for await _ in begun {}
+      let (queued, queue) = AsyncStream.makeStream(of: Void.self)
+      func add(_ name: String, _ login: HashingThreads.Login) {
+        group.addTask {
+          do throws(AuthenticationError) {
+            try await hashing.run(for: login) { order.withLock { $0.append(name) } }
+          } catch {
+            order.withLock { $0.append("\(name) refused") }
+            queue.yield()
+          }
+        }
+      }
+      // Of three strangers one finds no place; the users have places of their own.
+      for _ in 1...3 { add("stranger", .stranger) }
+      for await _ in queued { break }
+      for _ in 1...3 { add("known", .known) }
+      for await _ in queued { break }
+      gate.signal()
+      try await group.waitForAll()
+    }
+    #expect(order.withLock { $0 } == ["stranger refused", "known refused", "known", "known", "stranger", "stranger"])
+  }
+
+  /// Twenty connections of unknown users, each with a password that is hashed for a quarter of a second.
+  @Test func healthIsAnsweredWhileStrangersAreHashed() async throws {
+    let path = FileManager.default.temporaryDirectory.appending(path: "fanfare-htpasswd-\(UUID().uuidString)").path
+    try Data(Self.slow.utf8).write(to: URL(filePath: path))
+    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(atPath: path) } }
+    let authenticator = try HtpasswdAuthenticator(
+      path: path, hashing: HashingThreads(threads: 1), logger: TestKafka.quietLogger)
+    try await Harness.run({
+      $0.hubs = [FrontEndHub(name: .default, authenticators: [authenticator])]
+      $0.operations = OperationsRoutes(metrics: PrometheusMetrics(), health: HealthRegistry(readiness: []))
+    }) { app in
+      let finished = Shared(0)
+      try await withThrowingTaskGroup(of: Int.self) { group in
+        for number in 0..<20 {
+          group.addTask {
+            let reply = try await app.request(.get, "/api/sends", as: "stranger-\(number)")
+            finished.withLock { $0 += 1 }
+            return reply.status
+          }
+        }
+        for _ in 0..<10 { #expect(try await app.request(.get, "/healthz", as: nil).status == 200) }
+        #expect(finished.withLock { $0 } < 20, "health was answered before the last stranger")
+        for try await status in group { #expect(status == 401) }
+      }
+    }
+  }
+
+  /// A value that several tasks change.
+  private final class Shared<Value: Sendable>: Sendable {
+    private let state: Mutex<Value>
+
+    init(_ value: Value) { state = Mutex(value) }
+
+    func withLock<Result: Sendable>(_ body: (inout sending Value) -> sending Result) -> Result { state.withLock(body) }
+  }
+}

@@ -1,0 +1,132 @@
+import FanfareCore
+import Foundation
+import Operations
+import Support
+import Testing
+
+@testable import FrontEnd
+
+/// Budgets of failed logins.
+@Suite(.timeLimit(.minutes(2))) struct LoginGuardTests {
+  private func makeGuard(perAddress: Int = 100, perUser: Int = 3, capacity: Int = 1000) -> LoginGuard {
+    var limits = LoginLimits()
+    limits.perAddress = perAddress
+    limits.perUser = perUser
+    limits.window = .seconds(60)
+    limits.knownLifetime = .seconds(86_400)
+    limits.capacity = capacity
+    let start = ContinuousClock.now
+    limits.now = { start }
+    return LoginGuard(limits: limits)
+  }
+
+  private func credentials(_ user: String) throws -> Credentials {
+    .basic(try #require(BasicCredentials(user: user, password: "p")))
+  }
+
+  private func address(_ text: String) throws -> ClientAddress { try #require(ClientAddress(text)) }
+
+  /// Returns the wait in seconds, or nil if the login was admitted.
+  private func attempt(_ logins: LoginGuard, _ user: String, at text: String, isRight: Bool = false) throws -> Int? {
+    do {
+      let admission = try logins.admit(try credentials(user), hub: "default", from: try address(text))
+      if isRight { logins.succeed(admission) } else { try logins.fail(admission) }
+      return nil
+    } catch let refusal as Refusal {
+      #expect(refusal.code == .tooManyFailures)
+      return refusal.retryAfter
+    }
+  }
+
+  @Test func failuresOfAUserAndOfAnAddressAreLimited() throws {
+    let logins = makeGuard(perAddress: 5)
+    for _ in 0..<3 { #expect(try attempt(logins, "bob", at: "192.0.2.1") == nil) }
+    #expect(try attempt(logins, "bob", at: "192.0.2.1") == 20)
+    #expect(try attempt(logins, "bob", at: "192.0.2.2") == 20, "at every address")
+    #expect(try attempt(logins, "carol", at: "192.0.2.1") == nil)
+    #expect(try attempt(logins, "dave", at: "192.0.2.1") == nil)
+    #expect(try attempt(logins, "erin", at: "192.0.2.1") == 12, "the address has failed five times")
+    #expect(try attempt(logins, "erin", at: "192.0.2.2") == nil)
+  }
+
+  @Test func addressesOfOneNetworkShareABudget() throws {
+    let logins = makeGuard(perAddress: 2)
+    #expect(try attempt(logins, "a", at: "2001:db8::1") == nil)
+    #expect(try attempt(logins, "b", at: "2001:db8::2") == nil)
+    #expect(try attempt(logins, "c", at: "2001:db8::3") != nil)
+    #expect(try attempt(logins, "c", at: "2001:db8:0:1::3") == nil)
+  }
+
+  /// The lock-out attack: strangers fail under a user's name.
+  @Test func userIsNotLockedOutByStrangersWhereItIsKnown() throws {
+    let logins = makeGuard()
+    #expect(try attempt(logins, "bob", at: "198.51.100.7", isRight: true) == nil)
+    for number in 1...3 { #expect(try attempt(logins, "bob", at: "192.0.2.\(number)") == nil) }
+    #expect(try attempt(logins, "bob", at: "192.0.2.4") != nil)
+    for _ in 0..<100 { #expect(try attempt(logins, "bob", at: "198.51.100.7", isRight: true) == nil) }
+    // Where the user is known, guessing is limited too.
+    for _ in 0..<3 { #expect(try attempt(logins, "bob", at: "198.51.100.7") == nil) }
+    #expect(try attempt(logins, "bob", at: "198.51.100.7") != nil)
+  }
+
+  @Test func rightAndUncheckedLoginsTakeNothing() throws {
+    let logins = makeGuard(perAddress: 2)
+    for number in 0..<50 { #expect(try attempt(logins, "user-\(number)", at: "192.0.2.1", isRight: true) == nil) }
+    for _ in 0..<50 { logins.abandon(try logins.admit(try credentials("x"), hub: "default", from: try address("::1"))) }
+    #expect(logins.budgets == 0)
+  }
+
+  @Test func wrongTokensAreLimitedAndRightOnesAlwaysChecked() throws {
+    let logins = makeGuard(perAddress: 2)
+    func fail() throws { try logins.fail(try logins.admit(.bearer("t"), hub: "default", from: try address("::1"))) }
+    try fail()
+    try fail()
+    #expect(throws: Refusal.self) { try fail() }
+    logins.succeed(try logins.admit(.bearer("t"), hub: "default", from: try address("::1")))
+  }
+
+  @Test func memoryIsBounded() throws {
+    let logins = makeGuard(capacity: 100)
+    for number in 0..<1000 { _ = try attempt(logins, "user-\(number)", at: "192.0.\(number / 200).\(number % 200)") }
+    #expect(logins.budgets <= 100)
+  }
+
+  @Test func recentSetForgetsInBoundedTimeAndMemory() {
+    let start = ContinuousClock.now
+    var recent = RecentSet(capacity: 100, lifetime: .seconds(10), now: start)
+    func remembers(_ digest: Int, after seconds: Int) -> Bool { recent.contains(digest, at: start + .seconds(seconds)) }
+    recent.insert(1, at: start)
+    #expect(remembers(1, after: 10), "at least the lifetime")
+    #expect(!remembers(1, after: 20))
+    recent.insert(2, at: start + .seconds(20))
+    #expect(!remembers(2, after: 60))
+    for number in 0..<1000 { recent.insert(number, at: start + .seconds(60)) }
+    #expect((0..<1000).count { remembers($0, after: 60) } <= 100)
+    #expect(remembers(999, after: 60))
+  }
+
+  @Test func floodOfFailuresIsAnswered429AndKnownUsersGoOn() async throws {
+    let log = LogRecorder()
+    try await Harness.run({
+      $0.configuration.logins.perAddress = 5
+      $0.configuration.logins.perUser = 3
+      $0.security = SecurityLog(logger: log.logger)
+    }) { app in
+      #expect(try await app.request(.get, "/api/sends").status == 200)
+      // Alice fails where it is known, which the address does not pay for.
+      for (user, count) in [("alice", 1), ("bob", 3), ("dave", 2)] {
+        for _ in 0..<count {
+          try await app.request(
+            .get, "/api/sends", as: nil, headers: [("Authorization", Harness.basic(user, "x"))]
+          )
+          .expectProblem(401, "unauthenticated")
+        }
+      }
+      let refused = try await app.request(.get, "/api/sends", as: "carol")
+      refused.expectProblem(429, "tooManyFailures")
+      #expect(try await app.request(.get, "/api/sends").status == 200, "alice is known at this address")
+      #expect(log.text.contains("login.refused"))
+      #expect(!log.text.contains("carol"))
+    }
+  }
+}
