@@ -98,8 +98,8 @@ package struct RetryPolicy: Hashable, Sendable {
   /// After one more refusal the push itself is at fault: it fails with the service's reason, and the sender continues.
   /// This bounds how often one push stops the others.
   package var maximumContradictions = 3
-  /// How often a push may be refused although its sender has worked for others since the refusal before.
-  /// After one more it fails with the service's reason.
+  /// How often a push may be refused although its sender has worked for others since the refusal before, or although
+  /// its device is known for that. After one more it fails with the service's reason.
   package var maximumLoneRefusals = 1
   /// The delays of a push whose device alone is refused.
   package var alone = Schedule(first: .seconds(5), growth: 2, limit: .seconds(5 * 60))

@@ -112,8 +112,11 @@ extension Dispatcher {
     if history.attempts > 0 { history.age = .milliseconds(now.uptime - items[slot].devices[index].firstAttemptAt) }
     if outcome.verdict == .unknown { history.wasUnanswered = true }
     let device = items[slot].devices[index].target.registration
-    if items[slot][device: index].endHold(proofs: lanes[sender].trust.proofs) { history.contradictions += 1 }
-    let isAlone = isRefusedAlone(outcome, &history, device, by: sender, at: now, into: &effects)
+    let isContradicted = items[slot][device: index].endHold(proofs: lanes[sender].trust.proofs)
+    if isContradicted { history.contradictions += 1 }
+    let isAlone = isRefusedAlone(outcome, history, device, by: sender, at: now, into: &effects)
+    // It was refused beside others before: it does not wait for others again.
+    if isAlone, !isContradicted, lanes[sender].trust.isOdd(device) { history.contradictions += 1 }
     // Attempts during an outage do not count: the probe is just the push that has waited longest.
     if outcome.isOutage, lanes[sender].breaker.isOut { history = history.held }
     let decision = configuration.retry.decide(
@@ -141,10 +144,9 @@ extension Dispatcher {
   }
 
   /// Whether the service refuses the credential for this device only.
-  /// The sender's new credential is tried first. A device that was refused alone before fails at its first refusal
-  /// after further proofs.
+  /// The sender's new credential is tried first.
   private mutating func isRefusedAlone(
-    _ outcome: PushOutcome, _ history: inout RetryPolicy.History, _ device: RegistrationID, by sender: Int,
+    _ outcome: PushOutcome, _ history: RetryPolicy.History, _ device: RegistrationID, by sender: Int,
     at now: Moment, into effects: inout Effects
   ) -> Bool {
     guard outcome.scope == .credential, outcome.verdict == .configurationError || history.hasReauthenticated else {
@@ -153,11 +155,7 @@ extension Dispatcher {
     if history.contradictions > 0, lanes[sender].remember(refused: device) {
       effects.alarm(.deviceRefused(sender: sender, reason: outcome.reason))
     }
-    guard lanes[sender].refuse(device, at: now.uptime) else { return false }
-    if lanes[sender].trust.isOdd(device) {
-      history.contradictions = max(history.contradictions, configuration.retry.maximumLoneRefusals)
-    }
-    return true
+    return lanes[sender].refuse(device, at: now.uptime)
   }
 
   private mutating func repeatLater(

@@ -107,6 +107,9 @@ struct OffsetTracker: Sendable {
     return true
   }
 
+  /// Whether offsets above the position are known to be settled, so that a commit needs metadata.
+  var hasSettledAbove: Bool { entries.count > unsettled || !known.isEmpty }
+
   /// The position to commit and, in at most `limit` bytes, the runs settled above it; nil if
   /// nothing was settled. Looks at every entry if there are runs above the position.
   func committable(limit: Int) -> (position: Int64, metadata: String?)? {

@@ -160,9 +160,13 @@ package struct PartitionOffsets: Sendable {
     for slot in changed.lazy.map(Int.init) {
       assignments[slot].hasChanged = false
       guard let position = assignments[slot].offsets.committable(limit: 0)?.position else { continue }
-      let metadata = CommitMetadata.text(
-        at: position, cluster: cluster, witness: assignments[slot].offsets.witness, limit: metadataLimit
-      ) { assignments[slot].offsets.committable(limit: $0)?.metadata }
+      var metadata: String?
+      // Usually there is none: nothing is allocated then.
+      if assignments[slot].offsets.hasSettledAbove {
+        metadata = CommitMetadata.text(
+          at: position, cluster: cluster, witness: assignments[slot].offsets.witness, limit: metadataLimit
+        ) { assignments[slot].offsets.committable(limit: $0)?.metadata }
+      }
       offsets.append(PartitionOffset(partition: assignments[slot].partition, offset: position, metadata: metadata))
     }
     changed.removeAll(keepingCapacity: true)

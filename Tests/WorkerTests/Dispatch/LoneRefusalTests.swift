@@ -57,6 +57,27 @@ struct LoneRefusalTests {
     #expect(desk.position == 122)
   }
 
+  @Test func knownDeviceFailsSoonAlthoughNothingElseIsSent() {
+    var desk = desk()
+    var answered = desk.pushes.count
+    for _ in 0..<10 {
+      desk.deliver(desk.send(to: .user("bad0")), desk.send(to: .user("good1")))
+      answer(&desk, from: &answered, with: Self.refusal)
+      desk.advance(.seconds(2))
+    }
+    for _ in 0..<20 {
+      answer(&desk, from: &answered, with: Self.refusal)
+      desk.advance(.seconds(1))
+    }
+    desk.deliver(desk.send(to: .user("bad0")))
+    for _ in 0..<10 {
+      answer(&desk, from: &answered, with: Self.refusal)
+      desk.advance(.seconds(1))
+    }
+    #expect(desk.statuses.flatMap(\.devices).count { $0.outcome == .failed } == 11)
+    #expect(stops(desk) == 0 && desk.position == 22)
+  }
+
   @Test func refusedDevicesWaitWhileNothingElseIsSent() {
     var desk = desk(retryDelays: [15, 60, 300])
     var answered = desk.pushes.count

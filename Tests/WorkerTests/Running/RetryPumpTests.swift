@@ -9,14 +9,17 @@ struct RetryPumpTests {
   /// A retry topic with one record, which is due.
   private final class RetryTopic: StoringSource {
     let events: AsyncStream<ConsumerEvent>
+    private let continuation: AsyncStream<ConsumerEvent>.Continuation
 
-    init(_ record: ConsumedRecord) {
-      let continuation: AsyncStream<ConsumerEvent>.Continuation
+    /// `ends`: whether the stream ends with the record.
+    init(_ record: ConsumedRecord, ends: Bool = true) {
       (events, continuation) = AsyncStream.makeStream()
       continuation.yield(.assigned([TopicPartition(topic: record.topic, partition: record.partition)], Rebalance {}))
       continuation.yield(.records([record]))
-      continuation.finish()
+      if ends { continuation.finish() }
     }
+
+    func end() { continuation.finish() }
 
     func grant(records: Int) {}
     func setPaused(_ isPaused: Bool) {}
@@ -43,5 +46,59 @@ struct RetryPumpTests {
     #expect(sink.records.map(\.value) == [value])
     #expect(sink.records.map(\.key) == [Array("key".utf8)])
     #expect(sink.records.map(\.headers) == [Desk.headers])
+  }
+
+  /// Takes no record of the sends topic, and no dead letter with a value.
+  private final class SmallTopics: RecordSink {
+    let written = MemorySink()
+    private let hasBoth: @Sendable () -> Void
+
+    /// `hasBoth` is called when dead letter and status are there.
+    init(hasBoth: @escaping @Sendable () -> Void) { self.hasBoth = hasBoth }
+
+    func submit(
+      _ records: [ProducerRecord], completion: @escaping @Sendable ([Result<RecordPosition, RDKafkaError>]) -> Void
+    ) {
+      let tooLarge = RDKafkaError(code: .messageTooLarge, message: "refused by the test")
+      let isRefused = records.map { record in
+        record.topic == "fanfare.sends" || (record.topic == "fanfare.dead-letter" && record.value.count > 1_000)
+      }
+      written.submit(zip(records, isRefused).filter { !$1 }.map(\.0)) { _ in }
+      completion(
+        zip(records, isRefused).map { record, isRefused in
+          isRefused ? .failure(tooLarge) : .success(RecordPosition(topic: record.topic, partition: 0, offset: 0))
+        })
+      if written.topics.isSuperset(of: ["fanfare.dead-letter", "fanfare.status"]) { hasBoth() }
+    }
+  }
+
+  @Test func recordThatSendsNeverTakesIsDeadLetteredAndItsPartSettled() async throws {
+    let send = SendRequest(
+      id: .random(), acceptedAt: UnixTime(milliseconds: 0), audience: .user("bob"),
+      content: Content(message: Message(body: String(repeating: "long ", count: 300))))
+    let device = RetryRecord.Waiting(
+      registration: .random(), platform: .apns, notBefore: UnixTime(milliseconds: 0), attempts: 1, heldAttempts: 0,
+      waits: 1, wasUnanswered: false, firstAttemptAt: nil, reason: "Busy", status: 503)
+    let retry = RetryRecord(
+      send: send, part: 2, parts: 5, attempt: .random(), deferrals: 1, devices: [.waiting(device), .waiting(device)])
+    let value = retry.encoded(at: UnixTime(milliseconds: 0))
+    let source = RetryTopic(
+      ConsumedRecord(
+        topic: "fanfare.retry.15s", partition: 3, offset: 7, timestamp: 0, key: Array("key".utf8)[...],
+        value: value[...]), ends: false)
+    let sink = SmallTopics { source.end() }
+    try await RetryPump(
+      consumer: source, producer: sink, topics: Topics(retryDelays: [15]), delay: .seconds(15),
+      logger: TestKafka.quietLogger
+    ).run()
+    let letter = try #require(
+      sink.written.records.filter { $0.topic == "fanfare.dead-letter" }.map { try DeadLetter.decode($0.value[...]) }
+        .last)
+    #expect(letter.origin == DeadLetter.Origin(topic: "fanfare.retry.15s", partition: 3, offset: 7))
+    #expect(letter.reason == .tooLarge && letter.value.isEmpty && letter.valueSize == value.count)
+    let status = try #require(
+      sink.written.records.filter { $0.topic == "fanfare.status" }.map { try StatusRecord.decode($0.value[...]) }.last)
+    #expect(status.send == send.id && status.part == 2 && status.parts == 5 && status.attempt == retry.attempt)
+    #expect(status.devices.isEmpty && status.counts.total == 2)
   }
 }
