@@ -298,3 +298,14 @@ if Context.environment["FANFARE_BENCHMARKS"] != nil {
       swiftSettings: house),
   ]
 }
+
+// Only for fuzzing (deploy/fuzz sets the variable): libFuzzer brings the program's entry.
+if Context.environment["FANFARE_FUZZ"] != nil {
+  package.products.append(.executable(name: "Fuzz", targets: ["Fuzz"]))
+  package.targets.append(
+    .executableTarget(
+      name: "Fuzz", dependencies: ["FanfareCore", "HTTP2Client", "Worker", nioCore], path: "Tests/Fuzz",
+      exclude: ["Corpus", "records.dict"],
+      // Without it the compiler would look for statements at the top level of a file.
+      swiftSettings: house + [.unsafeFlags(["-parse-as-library"])]))
+}

@@ -1,0 +1,126 @@
+import FanfareCore
+
+@testable import Worker
+
+/// What is fuzzed: every reader of bytes from outside. `deploy/fuzz` runs each.
+///
+/// A run must end without a trap, and what is read must be written and read again as the same value.
+enum FuzzTarget: String, CaseIterable {
+  case json, tags, send, segment, status, retry, deadLetter, commit, http2, channel, values
+
+  private static let time = UnixTime(milliseconds: 1_795_248_000_123)
+
+  func run(_ bytes: [UInt8]) {
+    switch self {
+    case .json: Self.readJSON(bytes)
+    case .tags: Self.readTags(bytes)
+    case .send:
+      Self.same(bytes, { try SendRequest.decode($0, recordTime: Self.time) }) { $0.encoded() }
+    case .segment:
+      Self.same(bytes, { try SegmentRecord.decode($0, recordTime: Self.time) }) { $0.encoded(at: Self.time) }
+    case .status: Self.same(bytes, { try StatusRecord.decode($0) }) { $0.encoded() }
+    case .retry:
+      _ = try? RetryRecord.wait(of: bytes[...], at: Self.time)
+      // The encoding notes the time of writing, so only the rest is compared: a second encoding is the same as the first.
+      guard let record = try? RetryRecord.decode(bytes[...], recordTime: Self.time) else { return }
+      let once = record.encoded(at: Self.time)
+      guard once.count <= RetryRecord.maximumRecordSize else { return }
+      guard let again = try? RetryRecord.decode(once[...], recordTime: Self.time) else {
+        preconditionFailure("what was written cannot be read")
+      }
+      precondition(again.encoded(at: Self.time) == once)
+    case .deadLetter: Self.same(bytes, { try DeadLetter.decode($0) }) { $0.encoded() }
+    case .commit: Self.readCommit(bytes)
+    case .http2: HTTP2Input.receive(bytes)
+    case .channel:
+      guard let uri = ChannelURI(String(decoding: bytes, as: UTF8.self)) else { return }
+      precondition(uri.host == "notify.windows.com" || uri.host.hasSuffix(".notify.windows.com"))
+      precondition(uri.pathAndQuery.hasPrefix("/") && uri.pathAndQuery.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F })
+    case .values: Self.readValues(String(decoding: bytes, as: UTF8.self))
+    }
+  }
+
+  /// Decodes, encodes and decodes again.
+  private static func same<Value: Equatable>(
+    _ bytes: [UInt8], _ decode: (ArraySlice<UInt8>) throws -> Value, _ encode: (Value) -> [UInt8]
+  ) {
+    guard let value = try? decode(bytes[...]) else { return }
+    let written = encode(value)
+    // A record near the limit may be longer when it is written again.
+    guard written.count <= max(bytes.count, 65_536) else { return }
+    guard let again = try? decode(written[...]) else { preconditionFailure("what was written cannot be read") }
+    // Some members are only read, so the second reading is compared with the third.
+    guard let third = try? decode(encode(again)[...]) else { preconditionFailure("what was written cannot be read") }
+    precondition(again == third, "what was read differs from what was written")
+  }
+
+  private static func readJSON(_ bytes: [UInt8]) {
+    func read(_ reader: inout JSONReader) throws(JSONError) {
+      switch try reader.nextKind() {
+      case .object:
+        try reader.readObject { (key, reader) throws(JSONError) in
+          _ = key.text
+          try read(&reader)
+        }
+      case .array: try reader.readArray { (reader) throws(JSONError) in try read(&reader) }
+      case .string: _ = try reader.readString()
+      case .number: _ = try reader.readRaw()
+      case .boolean: _ = try reader.readBoolean()
+      case .null: try reader.skipValue()
+      }
+    }
+    let isTree: Bool
+    do throws(JSONError) {
+      var reader = try JSONReader(bytes[...])
+      try read(&reader)
+      try reader.finish()
+      isTree = true
+    } catch {
+      isTree = false
+    }
+    let isSkipped: Bool
+    do throws(JSONError) {
+      var reader = try JSONReader(bytes[...])
+      try reader.skipValue()
+      try reader.finish()
+      isSkipped = true
+    } catch {
+      isSkipped = false
+    }
+    // Strings with lone surrogates are grammatical, but no text.
+    precondition(isSkipped || !isTree, "a document that can be read cannot be skipped")
+  }
+
+  private static func readTags(_ bytes: [UInt8]) {
+    guard let expression = try? TagExpression(String(decoding: bytes, as: UTF8.self)) else { return }
+    let text = expression.description
+    guard text.utf8.count <= TagExpression.maximumLength else { return }
+    guard let again = try? TagExpression(text) else { preconditionFailure("the canonical text cannot be read") }
+    precondition(again == expression && expression.tags.count <= TagExpression.maximumTags)
+    _ = expression.holds { $0.count % 2 == 0 }
+  }
+
+  private static func readCommit(_ bytes: [UInt8]) {
+    let position = bytes.prefix(8).reduce(Int64(0)) { $0 << 8 | Int64($1) } & .max
+    let text = String(decoding: bytes.dropFirst(8), as: UTF8.self)
+    // As it is, and behind a beginning that belongs to the position.
+    for text in [text, "\(CommitMetadata.mark)cluster:\(position):\(text)"] {
+      let settled = CommitMetadata(text, at: position, cluster: "cluster").settled
+      var last = position
+      for run in settled.ranges {
+        precondition(run.lowerBound >= last && run.lowerBound < run.upperBound)
+        last = run.upperBound
+      }
+    }
+  }
+
+  private static func readValues(_ text: String) {
+    if let time = UnixTime(text) { precondition(UnixTime(time.description) == time || time.description.isEmpty) }
+    if let hub = HubName(text) { precondition(hub.rawValue == text) }
+    if let id = SendID(text) { precondition(SendID(id.description) == id) }
+    for platform in Platform.allCases {
+      let handle = DeviceHandle.normalized(text, platform: platform)
+      _ = DeviceHandle.problem(with: handle, platform: platform)
+    }
+  }
+}
