@@ -1,5 +1,6 @@
 import FanfareCore
 import Foundation
+import NIOHTTP1
 import Testing
 
 @testable import FrontEnd
@@ -36,6 +37,52 @@ import Testing
       #expect(try await authenticator.authenticate(credentials, hub: .default, from: .unknown)?.scopes == scopes)
     }
     #expect(try await authenticator.authenticate(.bearer("alice"), hub: .default, from: .unknown) == nil)
+  }
+
+  /// Accepts one token.
+  private struct OneToken: Authenticator {
+    let challenge = #"Bearer realm="fanfare""#
+    let token: String
+
+    func authenticate(
+      _ credentials: Credentials, hub: HubName, from address: ClientAddress
+    ) async throws -> Principal? {
+      credentials == .bearer(token) ? Principal(user: "backend", scopes: [.sendUser]) : nil
+    }
+  }
+
+  @Test func hubAsksItsAuthenticatorsInOrderAndStatesAllChallenges() async throws {
+    let sink = RecordingSink()
+    let shop = try #require(HubName("shop"))
+    try await Harness.run({
+      $0.sink = sink
+      $0.hubs = [
+        FrontEndHub(
+          name: .default,
+          authenticators: [OneToken(token: "t-1"), Harness.authenticator, OneToken(token: "t-2")]),
+        FrontEndHub(name: shop, authenticators: [Harness.authenticator]),
+      ]
+    }) { app in
+      func send(_ authorization: String?, to root: String = "") async throws -> Reply {
+        try await app.request(
+          .post, "\(root)/api/sends", as: nil, body: #"{"to":{"user":"bob"},"message":{"body":"b"}}"#,
+          headers: authorization.map { [("Authorization", $0)] } ?? [])
+      }
+      for authorization in ["Bearer t-1", "Bearer t-2", Harness.basic("alice", "alice")] {
+        #expect(try await send(authorization).status == 202)
+      }
+      #expect(try sink.sends().map(\.sender) == ["backend", "backend", "alice"])
+      for (authorization, root) in [
+        (nil, ""), ("Bearer t-3", ""), (Harness.basic("alice", "x"), ""), ("Bearer t-1", "/hubs/shop"),
+        ("Bearer t-1", "/hubs/other"),
+      ] as [(String?, String)] {
+        let reply = try await send(authorization, to: root)
+        reply.expectProblem(401, "unauthenticated")
+        #expect(
+          reply.headers["WWW-Authenticate"] == [#"Bearer realm="fanfare""#, BasicCredentials.challenge],
+          "those of all hubs, each once")
+      }
+    }
   }
 
   @Test func basicCredentialsAreSplitAtTheFirstColon() {

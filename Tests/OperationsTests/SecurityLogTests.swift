@@ -22,6 +22,14 @@ import Testing
     #expect(security.hash(of: "bob").count == 16)
   }
 
+  @Test func noEventHasTheNameOfAUser() {
+    let log = LogRecorder()
+    let security = SecurityLog(logger: log.logger)
+    for event in SecurityLog.Event.allCases { security.record(event, user: "USER-MARK") }
+    for event in SecurityLog.Event.allCases { #expect(log.count(of: event.rawValue) >= 1, "\(event)") }
+    #expect(!log.text.contains("MARK"))
+  }
+
   @Test func floodOfOneEventIsSuppressedAndCounted() {
     let log = LogRecorder()
     let time = Mutex(ContinuousClock.now)
