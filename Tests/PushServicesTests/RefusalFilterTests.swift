@@ -14,7 +14,8 @@ struct RefusalFilterTests {
       #expect(!filter.refused(now: now))
       #expect(!filter.refused(now: now))
     }
-    #expect(filter.refused(now: now), "the third in a row")
+    #expect(!filter.refused(now: now), "the third of the same moment")
+    #expect(filter.refused(now: now + RefusalFilter.patience))
     filter.accepted(now: now)
     #expect(filter.refused(now: now + RefusalFilter.memory))
     filter.accepted(now: now)

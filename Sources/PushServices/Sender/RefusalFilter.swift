@@ -8,8 +8,10 @@ import Synchronization
 final class RefusalFilter: Sendable {
   /// For this long after an accepted push a single refusal is not believed.
   static let memory: Duration = .seconds(30)
-  /// This many refusals without an accepted push between them are believed.
+  /// This many refusals without an accepted push between them, and for that long, are believed: the pushes to one device
+  /// may be refused together.
   static let limit = 3
+  static let patience: Duration = .seconds(2)
 
   private let state = Mutex<(acceptedAt: UnixTime?, refusals: Int)>((nil, 0))
 
@@ -21,7 +23,7 @@ final class RefusalFilter: Sendable {
     state.withLock { state in
       state.refusals += 1
       guard let acceptedAt = state.acceptedAt, now >= acceptedAt, now - acceptedAt < Self.memory else { return true }
-      return state.refusals >= Self.limit
+      return state.refusals >= Self.limit && now - acceptedAt >= Self.patience
     }
   }
 

@@ -2,6 +2,9 @@ import FanfareCore
 
 /// Hands pushes from a platform's queue to its service, and handles the answers.
 extension Dispatcher {
+  /// How often a push waits in memory because its device alone is refused.
+  private static let waitsInMemory = 4
+
   /// Hands pushes over as far as there is room.
   mutating func handOver(at now: Moment, into effects: inout Effects) {
     guard !lanes.isEmpty else { return }
@@ -129,11 +132,10 @@ extension Dispatcher {
     guard case .finish(let end) = decision else {
       items[slot][device: index].refused(reason: outcome.reason, status: outcome.status)
       effects.tallies.retries.append(Tallies.Retry(sender: sender, reason: outcome.reason))
-      if isAlone {
-        history = history.refusedAlone
-        items[slot][device: index].waitAlone(proofs: lanes[sender].trust.proofs)
-      }
-      repeatLater(ticket, decision, outcome, history, at: now, into: &effects)
+      guard isAlone else { return repeatLater(ticket, decision, outcome, history, at: now, into: &effects) }
+      history = history.refusedAlone
+      items[slot][device: index].waitAlone(proofs: lanes[sender].trust.proofs)
+      repeatLater(ticket, alone(decision, slot, history), outcome, history, at: now, into: &effects)
       return
     }
     items[slot][device: index].tried(history)
@@ -141,6 +143,15 @@ extension Dispatcher {
     // service.
     if outcome.verdict == .configurationError { lanes[sender].ignoreProbe() }
     finish(slot, index, as: end, reason: outcome.reason, status: outcome.status, at: now, into: &effects)
+  }
+
+  /// How long a push waits whose device alone is refused: at first in memory, where it is known whether other pushes are
+  /// accepted meanwhile.
+  private func alone(_ decision: RetryPolicy.Decision, _ slot: Int, _ history: RetryPolicy.History)
+    -> RetryPolicy.Decision
+  {
+    guard case .wait(let delay) = decision, history.waits < Self.waitsInMemory else { return decision }
+    return .wait(min(delay, deferral.longestRest(isBulk: items[slot].isBulk)))
   }
 
   /// Whether the service refuses the credential for this device only.

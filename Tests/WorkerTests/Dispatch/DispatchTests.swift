@@ -145,6 +145,7 @@ struct DispatchTests {
   @Test func largeSendIsPushedAsRoomAllowsAndReportedInParts() {
     var desk = Desk {
       $0.limits.maximumPushes = 64
+      $0.limits.lookUpDevices = 10_000
       $0.devicesPerStatus = 1_000
     }
     desk.registry[.user("bob")] = (0..<10_000).map { Desk.target("device-\($0)", $0 % 2 == 0 ? .fcm : .apns) }

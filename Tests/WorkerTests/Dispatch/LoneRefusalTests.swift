@@ -78,6 +78,25 @@ struct LoneRefusalTests {
     #expect(stops(desk) == 0 && desk.position == 22)
   }
 
+  @Test func refusedPushFailsHoweverShortTheRestInMemory() {
+    var desk = Desk(retryDelays: [2, 15, 60]) { $0.times.longestRest = .seconds(1) }
+    for user in ["bad0", "good0"] { desk.register(user, .apns) }
+    desk.deliver(desk.send(to: .user("good0")))
+    desk.answerAll()
+    var answered = 1
+    for _ in 0..<10 {
+      desk.deliver(desk.send(to: .user("bad0")), desk.send(to: .user("good0")))
+      answer(&desk, from: &answered, with: Self.expired)
+      desk.advance(.seconds(1))
+    }
+    for _ in 0..<5 {
+      answer(&desk, from: &answered, with: Self.expired)
+      desk.advance(.seconds(1))
+    }
+    #expect(desk.retries.isEmpty)
+    #expect(desk.statuses.flatMap(\.devices).count { $0.outcome == .failed } == 10)
+  }
+
   @Test func refusedDevicesWaitWhileNothingElseIsSent() {
     var desk = desk(retryDelays: [15, 60, 300])
     var answered = desk.pushes.count

@@ -15,6 +15,7 @@ import Testing
       configuration.pushesPerMinute = [.default: [.fcm: perMinute]]
       configuration.limits.maximumPushes = 100_000
       configuration.limits.maximumPushesPerSender = 100_000
+      configuration.limits.lookUpDevices = 100_000
       configuration.times.ownershipWindow = .seconds(3600)
     }
     desk.answersQuestions = false
