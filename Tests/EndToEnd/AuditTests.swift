@@ -68,6 +68,18 @@ import Testing
       #expect(problem["id"] as? String == phantom.send.description)
       #expect(problem["kind"] as? String == "unannounced")
       #expect(problem["topic"] as? String == topics.status)
+
+      // The note is kept in the ledger's file, which the ledger writes meanwhile.
+      let place =
+        "\(topics.status)/\(try #require(problem["partition"] as? Int))/\(try #require(problem["offset"] as? Int))"
+      let noted = try await deployment.run(["audit", "--acknowledge", place, "--reason", "a trial\u{1B}[2J"])
+      #expect(noted.status == 0 && noted.output == "\(place): acknowledged\n", "\(noted)")
+      let (sound, later, _) = try await deployment.run(["audit"])
+      #expect(sound == 0)
+      #expect(later.contains("\(place) \(phantom.send) of hub default: a trial\\u{1b}[2J\n"), "\(later)")
+      let (_, known) = try await audit(deployment)
+      #expect(count(known, "unannounced") == 0)
+      #expect((known["acknowledged"] as? [[String: Any]])?.first?["reason"] as? String == "a trial\u{1B}[2J")
     }
   }
 }

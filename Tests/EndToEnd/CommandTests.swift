@@ -100,7 +100,10 @@ import Testing
     #expect(errors.hasPrefix("fanfare: unknown environment variables: FANFARE_WORKER_MAXIMUM_RECORD; "), "\(errors)")
   }
 
-  private static let kafka = ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1"]
+  /// No broker; a role would wait two seconds for its answer about the topics.
+  private static let kafka = [
+    "FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1", "FANFARE_KAFKA_DURABILITY_CHECK": "off",
+  ]
   private static let demo = kafka.merging(["FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo"]) { $1 }
   /// The credentials of one platform, without which a worker does not start.
   private static let platform = kafka.merging([

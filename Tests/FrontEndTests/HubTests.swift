@@ -1,5 +1,6 @@
 import FanfareCore
 import Logging
+import RDKafka
 import Support
 import Testing
 
@@ -15,6 +16,23 @@ import Testing
             ? try DemoAuthenticator(boundTo: "127.0.0.1", policy: ScopePolicy(everyone: [.device]))
             : Harness.authenticator
         ])
+    }
+  }
+
+  /// Kafka's permissions can then separate the tenants.
+  @Test func sendsGoToTheIngressTopicOfTheirHub() async throws {
+    let (sink, beta) = (RecordingSink(), try #require(HubName("beta")))
+    try await Harness.run({
+      $0.hubs = try hubs("default", "beta")
+      $0.sink = sink
+      $0.configuration.topics.ingressHubs = [beta]
+    }) { app in
+      let send = #"{"to":{"user":"bob"},"message":{"body":"b"}}"#
+      #expect(try await app.request(.post, "/api/sends", body: send).status == 202)
+      #expect(try await app.request(.post, "/hubs/beta/api/sends", body: send).status == 202)
+      let batch = try await app.request(.post, "/hubs/beta/api/sends/batch", body: send, type: "application/x-ndjson")
+      #expect(batch.status == 200)
+      #expect(sink.records.map(\.topic) == ["fanfare.sends", "fanfare.sends.beta", "fanfare.sends.beta"])
     }
   }
 

@@ -52,7 +52,7 @@ final class BenchPipeline: Sendable {
     kafkaSettings = """
       kafka:
         bootstrapServers: "\(client.bootstrapServers)"
-        \(isEmbedded ? "embedded: true" : "")
+        \(isEmbedded ? "embedded: true" : "durabilityCheck: off")
         topicPrefix: \(topics.prefix)
       log: {level: warning}
 
