@@ -55,6 +55,7 @@ import Testing
           DROP TABLE open_broadcasts;
           DROP TABLE scheduled_use;
           DROP TABLE quarantine;
+          DROP TABLE api_keys;
           ALTER TABLE registrations DROP COLUMN created_at;
           ALTER TABLE registrations DROP COLUMN seen_at;
           PRAGMA user_version = 1

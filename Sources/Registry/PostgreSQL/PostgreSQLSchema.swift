@@ -24,6 +24,8 @@ enum PostgreSQLSchema {
   /// - push_quotas: the end of the workers' reservations of a platform's quota, in microseconds.
   /// - import_batches: the imported byte ranges of each file of registrations, with their results.
   /// - caller_quotas, open_broadcasts, scheduled_use, quarantine: as the tables of the same names in ``SQLiteSchema``.
+  /// - api_keys: `digest` is that of the key's secret, `scopes` their names with spaces between them, `last_used_day` the
+  ///   start of a day.
   static let migration = SchemaMigration(
     component: "registry",
     steps: [
@@ -238,6 +240,20 @@ enum PostgreSQLSchema {
       CREATE INDEX quarantined_installation ON quarantine (hub, installation) WHERE installation IS NOT NULL;
       CREATE INDEX quarantine_order ON quarantine (hub, dropped_at, id);
       CREATE INDEX quarantine_end ON quarantine (ends_at);
+      """,
+      """
+      CREATE TABLE api_keys (
+        hub text COLLATE "C" NOT NULL,
+        id text COLLATE "C" NOT NULL,
+        username text COLLATE "C" NOT NULL,
+        scopes text COLLATE "C" NOT NULL,
+        comment text COLLATE "C" NOT NULL,
+        digest bytea NOT NULL CHECK (length(digest) = 32),
+        created_at bigint NOT NULL,
+        expires_at bigint,
+        last_used_day bigint,
+        PRIMARY KEY (hub, id)
+      );
       """,
     ])
 }

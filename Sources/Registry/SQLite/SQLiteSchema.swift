@@ -30,6 +30,8 @@ enum SQLiteSchema {
   /// - open_broadcasts: the large broadcasts of each user that may still be running.
   /// - scheduled_use: at least what each user's scheduled sends take; too much until it is counted again.
   /// - quarantine: registrations whose handles a push service called dead, until they are dropped for good.
+  /// - api_keys: `digest` is that of the key's secret, `scopes` their names with spaces between them, `last_used_day` the
+  ///   start of a day.
   /// - one_holder: at most one registration per hub holds a handle; this unique index enforces it.
   private static let steps = [
     """
@@ -243,6 +245,20 @@ enum SQLiteSchema {
     CREATE INDEX quarantined_installation ON quarantine (hub, installation) WHERE installation IS NOT NULL;
     CREATE INDEX quarantine_order ON quarantine (hub, dropped_at, id);
     CREATE INDEX quarantine_end ON quarantine (ends_at);
+    """,
+    """
+    CREATE TABLE api_keys (
+      hub TEXT NOT NULL,
+      id TEXT NOT NULL,
+      user TEXT NOT NULL,
+      scopes TEXT NOT NULL,
+      comment TEXT NOT NULL,
+      digest BLOB NOT NULL CHECK (length(digest) = 32),
+      created_at INTEGER NOT NULL,
+      expires_at INTEGER,
+      last_used_day INTEGER,
+      PRIMARY KEY (hub, id)
+    ) WITHOUT ROWID;
     """,
   ]
 

@@ -20,7 +20,7 @@ package struct RegistrySettings: Sendable {
   package typealias Store = DeviceRegistry & RegistrationDirectory & SecurePayloadStore & SendClaimStore
     & BroadcastStore
     & TombstoneStore
-    & ScheduledSendStore & RegistrationImportStore & PushQuotaStore
+    & ScheduledSendStore & RegistrationImportStore & PushQuotaStore & APIKeyStore
 
   /// The file, used if there is no database.
   package let path: String

@@ -10,13 +10,13 @@ package struct DeviceRegistryConformance: Sendable, CustomStringConvertible {
   package typealias Store = DeviceRegistry & SecurePayloadStore & SendClaimStore & BroadcastStore
     & RegistrationDirectory
     & ScheduledSendStore & TombstoneStore & RegistrationImportStore
-    & PushQuotaStore & CallerQuotaStore & QuarantineStore
+    & PushQuotaStore & CallerQuotaStore & QuarantineStore & APIKeyStore
 
   /// All cases.
   package static let cases =
     registering + ownership + resolving + paging + directory + dropping + securePayloads + sendClaims + broadcasts
     + schedule
-    + imports + quotas + callerQuotas
+    + imports + quotas + callerQuotas + apiKeys
 
   package let description: String
   /// Records an issue for each failed expectation.
