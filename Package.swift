@@ -102,10 +102,9 @@ let package = Package(
     .target(
       name: "FrontEnd",
       dependencies: [
-        "CCrypt", "FanfareCore", "Operations", "RDKafka", collections, coreMetrics, crypto, httpTypes, hummingbird,
-        hummingbirdCore,
-        logging,
-        metrics, nioCore, nioHTTP1, nioHTTPTypes, nioPosix, serviceLifecycle,
+        "CCrypt", "FanfareCore", "Operations", "RDKafka", asyncHTTPClient, collections, coreMetrics, crypto, httpTypes,
+        hummingbird, hummingbirdCore, jwtKit, logging, metrics, nioCore, nioHTTP1, nioHTTPTypes, nioPosix, nioSSL,
+        serviceLifecycle, swiftASN1, x509,
       ],
       // Embedded in the code, so that the program is a single file.
       resources: [.embedInCode("Description/openapi.json")],
@@ -147,8 +146,8 @@ let package = Package(
     .executableTarget(
       name: "fanfare",
       dependencies: [
-        "CJemalloc", "FanfareCore", "Ledger", "Operations", "RDKafka", "Registry", "Roles", "Worker", argumentParser,
-        crypto, logging,
+        "CJemalloc", "FanfareCore", "FrontEnd", "Ledger", "Operations", "RDKafka", "Registry", "Roles", "Worker",
+        argumentParser, crypto, logging,
       ],
       swiftSettings: house),
 
@@ -179,7 +178,7 @@ let package = Package(
       dependencies: [
         "CJemalloc", "EmbeddedKafka", "FanfareCore", "FrontEnd", "HTTP2Client", "HTTP2Server", "Ledger", "Operations",
         "PostgreSQL", "PrivatePostgreSQL", "PushServices", "PushSimulator", "RDKafka", "Registry", "Roles", "Worker",
-        argumentParser, asyncHTTPClient, hummingbird, logging, nioCore, nioHTTP1, nioPosix, nioSSL,
+        argumentParser, asyncHTTPClient, crypto, hummingbird, logging, nioCore, nioHTTP1, nioPosix, nioSSL,
         serviceLifecycle, unixSignals,
       ],
       swiftSettings: house),
@@ -229,11 +228,10 @@ let package = Package(
       name: "FrontEndTests",
       dependencies: [
         "EmbeddedKafka", "FrontEnd", "FanfareCore", "Operations", "RDKafka", "Registry", "Support", asyncHTTPClient,
-        httpTypes, logging,
-        nioCore,
-        nioHTTP1,
-        nioPosix, serviceLifecycle,
+        crypto, cryptoExtras, httpTypes, logging, nioCore, nioHTTP1, nioPosix, nioSSL, serviceLifecycle, swiftASN1,
+        x509,
       ],
+      exclude: ["Tokens/openid-provider.py"],
       swiftSettings: house),
     .testTarget(
       name: "WorkerTests",

@@ -25,17 +25,15 @@ package enum APIRole {
     let registry = try await settings.registry.open(role: "api", waits: true, logger: runtime.logger)
     let history = try settings.ledger.history(logger: runtime.logger)
     let hashing = settings.authentication.makeThreads()
+    var hubs: [HubCallers] = []
+    for hub in settings.hubs {
+      hubs.append(
+        try await hub.callers(boundTo: settings.api.frontEnd.host, keys: registry, hashing: hashing, runtime: runtime))
+    }
     let (role, frontEnd) = try services(
       runtime, client: try settings.kafka.client("api"), registry: registry, history: history,
       configuration: settings.api.frontEnd,
-      hubs: try settings.hubs.map { hub in
-        FrontEndHub(
-          name: hub.name,
-          authenticators: try hub.authenticators(
-            boundTo: settings.api.frontEnd.host, authentication: settings.authentication, hashing: hashing,
-            logger: runtime.logger),
-          quota: hub.quota)
-      }, backlog: backlog)
+      hubs: hubs, backlog: backlog)
     var services = [check].compactMap { $0 } + role.services
     services += settings.kafka.credentialWatches(logger: runtime.logger)
     services.append(
@@ -50,18 +48,18 @@ package enum APIRole {
   package static func services(
     _ runtime: Runtime, client: KafkaClientConfiguration, registry: any RegistrySettings.Store,
     history: any SendHistory,
-    configuration: FrontEndConfiguration, hubs: [FrontEndHub], backlog: BacklogMonitor? = nil
+    configuration: FrontEndConfiguration, hubs: [HubCallers], backlog: BacklogMonitor? = nil
   ) throws -> (RoleServices, FrontEnd) {
     let settings = runtime.settings
     let producer = try Producer(
       configuration: ProducerConfiguration(client: client), logger: runtime.logger, backlog: backlog)
-    var services: [any Service] = [UntilShutdown { await producer.run() }]
+    var services: [any Service] = [UntilShutdown { await producer.run() }] + hubs.flatMap(\.services)
     var (hasRoom, isInformed): (@Sendable () -> Bool, @Sendable () -> Bool) = ({ true }, { true })
     if let backlog {
       services.append(UntilShutdown { await backlog.run() })
       (hasRoom, isInformed) = ({ backlog.hasRoom() }, { backlog.isInformed })
     }
-    let checks: [any ReadinessCheck] = [
+    var checks: [any ReadinessCheck] = [
       NamedCheck("backlog") { [isInformed] in
         isInformed() ? nil : "the lag of the sends topic has not been measured yet"
       },
@@ -73,8 +71,9 @@ package enum APIRole {
         }
       },
     ]
+    checks += hubs.flatMap(\.checks)
     let frontEnd = try FrontEnd(
-      configuration: configuration, hubs: hubs,
+      configuration: configuration, hubs: hubs.map(\.hub),
       dependencies: FrontEnd.Dependencies(
         registry: registry, secureStore: registry, claims: registry, broadcasts: registry, schedule: registry,
         history: history, sink: producer, hasRoom: hasRoom, security: runtime.security, clock: runtime.clock),
@@ -92,7 +91,7 @@ package enum APIRole {
     services.append(Listener(section: "api", service: frontEnd))
     if let lifetime = settings.registrationLifetime {
       let expiry = RegistrationExpiry(
-        directory: registry, hubs: hubs.map(\.name), lifetime: lifetime, clock: runtime.clock)
+        directory: registry, hubs: hubs.map(\.hub.name), lifetime: lifetime, clock: runtime.clock)
       services.append(ExpiryService(expiry: expiry, logger: runtime.logger))
     }
     return (RoleServices(services: services, checks: checks), frontEnd)

@@ -69,11 +69,12 @@ extension HubSettings {
     do {
       let groups = try groupFile.map { try GroupDirectory(path: $0, logger: logger) }
       switch method {
+      case .noPasswords: return []
       case .demo:
         return [try DemoAuthenticator(boundTo: host, allowRemote: allowRemote, policy: policy, groups: groups)]
       case .htpasswd:
         guard let passwordFile else {
-          throw SettingsError("\(prefix).file", "is missing: an htpasswd file, unless \(prefix).method is demo")
+          throw SettingsError("\(prefix).file", "is missing: an htpasswd file, unless \(prefix).method is demo or none")
         }
         return [
           try HtpasswdAuthenticator(

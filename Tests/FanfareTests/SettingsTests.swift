@@ -146,8 +146,8 @@ import Yams
     ("hubs: []", "hubs must name at least one hub"),
     ("hubs: [a, a]", "hubs must list names once each: \(HubName.rule)"),
     (
-      "hub: {default: {authentication: {method: none}}}",
-      "hub.default.authentication.method must be one of htpasswd, demo"
+      "hub: {default: {authentication: {method: magic}}}",
+      "hub.default.authentication.method must be one of htpasswd, demo, none"
     ),
     (
       "hub: {default: {authentication: {everyone: [device, sender]}}}",
@@ -175,6 +175,34 @@ import Yams
     (
       "hub: {default: {apns: {keyID: ABCDEFGHIJ}}}",
       "hub.default.apns.keyFile is missing: keyID is given without the .p8 file"
+    ),
+    (
+      "hub: {default: {authentication: {token: {audience: [a]}}}}",
+      "hub.default.authentication.token.issuer is missing: the claim iss of the tokens to accept"
+    ),
+    (
+      "hub: {default: {authentication: {token: {issuer: i, keysFile: f}}}}",
+      "hub.default.authentication.token.audience must name the audience of the tokens: those for other services are refused"
+    ),
+    (
+      "hub: {default: {authentication: {token: {issuer: i, audience: [a]}}}}",
+      "hub.default.authentication.token.keysURL is missing, and so is keysFile: the provider's JSON Web Key Set"
+    ),
+    (
+      "hub: {default: {authentication: {token: {issuer: i, audience: [a], keysFile: f, keysURL: 'https://h/k'}}}}",
+      "hub.default.authentication.token.keysURL must not be given together with hub.default.authentication.token.keysFile"
+    ),
+    (
+      "hub: {default: {authentication: {token: {issuer: i, audience: [a], keysURL: 'http://example.com/k'}}}}",
+      "hub.default.authentication.token.keysURL must be a URL of https, or of http on a loopback address"
+    ),
+    (
+      "hub: {default: {authentication: {token: {issuer: i, audience: [a], keysFile: f, algorithms: [none]}}}}",
+      "hub.default.authentication.token.algorithms must be a list of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, EdDSA"
+    ),
+    (
+      "hub: {default: {authentication: {certificate: {userFrom: name}}}}",
+      "hub.default.authentication.certificate.userFrom must be one of uri, dns, email, commonName, none"
     ),
     ("log: {level: loud}", "log.level must be one of trace, debug, info, notice, warning, error, critical"),
   ])

@@ -114,7 +114,7 @@ import Testing
         #expect((anonymous.status == 401) == !alternatives.isEmpty, "\(label)")
         for scopes in Scope.allCases.map({ [$0] }) + [Scope.allCases, []] {
           let user = ScopedDemo.user(scopes)
-          let needed = alternatives.map { Set($0["basic"]?.elements.compactMap(\.text) ?? []) }
+          let needed = alternatives.compactMap { $0["basic"] }.map { Set($0.elements.compactMap(\.text)) }
           let reply = try await app.request(operation.method, path, as: user)
           #expect(
             (reply.status == 403) == !(needed.isEmpty || needed.contains { $0.isSubset(of: scopes.map(\.rawValue)) }),

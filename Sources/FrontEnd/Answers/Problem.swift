@@ -236,7 +236,7 @@ extension Refusal {
 
   private init(_ error: AuthenticationError) {
     switch error {
-    case .overloaded: self.init(.overloaded, "too many passwords are waiting to be checked")
+    case .overloaded: self.init(.overloaded, "too many credentials are waiting to be checked")
     case .unavailable: self.init(.authenticationUnavailable, "credentials cannot be checked at the moment")
     }
   }

@@ -76,7 +76,7 @@ struct AccessControl: Sendable {
     }
     record(.loginFailed, credentials, context)
     try logins.fail(admission)
-    throw unauthenticated("the credentials are wrong")
+    throw unauthenticated("the credentials are wrong", after: credentials)
   }
 
   /// Returns the owner of the credentials; nil if they are wrong or there is no such hub.
@@ -111,9 +111,13 @@ struct AccessControl: Sendable {
       details: ["credentials": credentials.description])
   }
 
-  private func unauthenticated(_ detail: String) -> Refusal {
+  private func unauthenticated(_ detail: String, after credentials: Credentials? = nil) -> Refusal {
     var refusal = Refusal(.unauthenticated, detail)
     refusal.challenges = challenges
+    if case .bearer = credentials {
+      refusal.challenges.removeAll { $0 == BearerChallenge.text }
+      refusal.challenges.append(BearerChallenge.afterInvalidToken)
+    }
     return refusal
   }
 }

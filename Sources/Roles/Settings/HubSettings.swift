@@ -5,9 +5,10 @@ package import FrontEnd
 ///
 /// - `simulator` (text): the directory of a `fanfare-dev simulator`, which replaces all three push services; the keys
 ///   of the platforms are not needed. A worker waits half a minute for a simulator that is starting.
-/// - `authentication.method` (`htpasswd` or `demo`, default `htpasswd`): `demo` accepts every user whose password is
-///   the name. It requires that the front end listens on a loopback address, unless `authentication.allowRemote` is
-///   true.
+/// - `authentication.method` (`htpasswd`, `demo` or `none`, default `htpasswd`): how passwords are checked. `demo` accepts
+///   every user whose password is the name. It requires that the front end listens on a loopback address, unless
+///   `authentication.allowRemote` is true. With `none` there are no passwords: callers have tokens, API keys or
+///   certificates.
 /// - `authentication.file` (text): the htpasswd file; bcrypt, yescrypt or SHA-512.
 /// - `authentication.everyone` (list of scopes, default `device` and `send:user`): the scopes of every authenticated
 ///   user; see `Scope`.
@@ -16,13 +17,17 @@ package import FrontEnd
 ///   the members of a group, `group ops: operate`.
 /// - `authentication.groupFile` (text): the groups of the users, in Apache's format (`ops: alice bob`); read again when
 ///   it changes.
+/// - `authentication.token.…`: see `TokenSettings`.
+/// - `authentication.certificate.userFrom` (`uri`, `dns`, `email`, `commonName` or `none`, default `none`): the part of a
+///   client certificate that names the user; with `none`, certificates authenticate nobody. See
+///   `CertificateAuthenticator.UserSource`.
 /// - `quota.sendsPerSecond` (0…1000000, default 0: no quota): the most sends of one sender at each front end; each line
 ///   of a batch counts as a send.
 /// - `quota.burst` (0…1000000, default 0: the same as `sendsPerSecond`): the most sends that a sender may post at once.
 /// - `apns.…`, `fcm.…`, `wns.…`: see `APNsSettings`, `FCMSettings`, `WNSSettings`.
 package struct HubSettings: Sendable {
   /// The method that authenticates callers.
-  enum AuthenticationMethod: String, CaseIterable, Sendable { case htpasswd, demo }
+  enum AuthenticationMethod: String, CaseIterable, Sendable { case htpasswd, demo, noPasswords = "none" }
 
   package let name: HubName
   let simulator: String?
@@ -31,6 +36,8 @@ package struct HubSettings: Sendable {
   let allowRemote: Bool
   let policy: ScopePolicy
   let groupFile: String?
+  let tokens: TokenSettings?
+  let certificateUser: CertificateAuthenticator.UserSource?
   package let quota: SendQuota?
   let apns: APNsSettings?
   let fcm: FCMSettings?
@@ -51,6 +58,8 @@ package struct HubSettings: Sendable {
     allowRemote = try reader.bool("\(prefix).authentication.allowRemote", default: false)
     groupFile = try reader.optionalString("\(prefix).authentication.groupFile")
     policy = try ScopePolicy(under: "\(prefix).authentication", from: reader)
+    tokens = try TokenSettings(hub: name, from: reader)
+    certificateUser = try reader.choiceOrNone("\(prefix).authentication.certificate.userFrom")
     let rate = try reader.int("\(prefix).quota.sendsPerSecond", default: 0, in: 0...1_000_000)
     let burst = try reader.int("\(prefix).quota.burst", default: 0, in: 0...1_000_000)
     quota = rate == 0 ? nil : SendQuota(perSecond: rate, burst: burst == 0 ? rate : burst)

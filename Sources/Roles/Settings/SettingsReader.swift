@@ -141,9 +141,23 @@ package final class SettingsReader: AccessReporter {
   func choice<Choice: RawRepresentable & CaseIterable>(_ key: String, default fallback: Choice) throws(SettingsError)
     -> Choice
   where Choice.RawValue == String {
+    try choice(key, default: fallback as Choice?, orNothing: []) ?? fallback
+  }
+
+  /// One of a few words, or `none`; nil if it is that or absent.
+  func choiceOrNone<Choice: RawRepresentable & CaseIterable>(_ key: String) throws(SettingsError) -> Choice?
+  where Choice.RawValue == String {
+    try choice(key, default: nil, orNothing: ["none"])
+  }
+
+  private func choice<Choice: RawRepresentable & CaseIterable>(
+    _ key: String, default fallback: Choice?, orNothing nothing: [String]
+  ) throws(SettingsError) -> Choice? where Choice.RawValue == String {
     guard let word = try optionalString(key) else { return fallback }
+    guard !nothing.contains(word) else { return nil }
     guard let choice = Choice(rawValue: word) else {
-      throw SettingsError(key, "must be one of " + Choice.allCases.map(\.rawValue).joined(separator: ", "))
+      let words = Choice.allCases.map(\.rawValue) + nothing
+      throw SettingsError(key, "must be one of " + words.joined(separator: ", "))
     }
     return choice
   }

@@ -91,16 +91,13 @@ struct Demo {
     let backlog = try BacklogMonitor(
       client: client("api"), topic: settings.kafka.topics.sends, groupID: settings.workerGroup, logger: runtime.logger)
     let hashing = settings.authentication.makeThreads()
+    var hubs: [HubCallers] = []
+    for hub in settings.hubs {
+      hubs.append(try await hub.callers(boundTo: settings.api.frontEnd.host, keys: registry, hashing: hashing, runtime: runtime))
+    }
     let (api, frontEnd) = try APIRole.services(
       runtime, client: client("api"), registry: registry, history: store, configuration: settings.api.frontEnd,
-      hubs: settings.hubs.map { hub in
-        FrontEndHub(
-          name: hub.name,
-          authenticators: try hub.authenticators(
-            boundTo: settings.api.frontEnd.host, authentication: settings.authentication, hashing: hashing,
-            logger: runtime.logger),
-          quota: hub.quota)
-      }, backlog: backlog)
+      hubs: hubs, backlog: backlog)
     let visit: TourService
     var services = ledger.services + api.services
     var checks = ledger.checks + api.checks

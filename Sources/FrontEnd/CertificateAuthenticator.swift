@@ -1,0 +1,65 @@
+package import FanfareCore
+import SwiftASN1
+import X509
+
+/// Authenticates callers by the TLS certificates that a listener has verified.
+package struct CertificateAuthenticator: Authenticator {
+  /// The part of a certificate that names the user.
+  package enum UserSource: String, CaseIterable, Sendable {
+    /// The only URI among the subject's alternative names, without its scheme: user names have no colon. The user of
+    /// `spiffe://example.org/shop` is `example.org/shop`.
+    case uri
+    /// The only DNS name among the subject's alternative names.
+    case dns
+    /// The only e-mail address among the subject's alternative names.
+    case email
+    /// The only common name of the subject.
+    case commonName
+  }
+
+  /// Empty: a certificate is asked for by TLS, not by HTTP.
+  package let challenge = ""
+  private let hub: HubName
+  private let source: UserSource
+  private let policy: ScopePolicy
+
+  package init(hub: HubName, userFrom source: UserSource, policy: ScopePolicy) {
+    self.hub = hub
+    self.source = source
+    self.policy = policy
+  }
+
+  package func authenticate(
+    _ credentials: Credentials, hub: HubName, from address: ClientAddress
+  ) async throws -> Principal? {
+    guard case .certificate(let certificate) = credentials, hub == self.hub, let user = user(of: certificate) else {
+      return nil
+    }
+    return Principal(user: user, scopes: policy.scopes(of: user))
+  }
+
+  /// The certificate's user; nil if it names none, several, or one that is not a valid user name.
+  private func user(of certificate: ClientCertificate) -> String? {
+    // TLS has verified the certificate: it can be read.
+    guard let certificate = try? Certificate(derEncoded: certificate.der) else { return nil }
+    let names: [String?]
+    switch source {
+    case .commonName:
+      names = certificate.subject.flatMap { $0 }.filter { $0.type == .RDNAttributeType.commonName }
+        .map { String($0.value) }
+    case .uri, .dns, .email:
+      // An extension that cannot be read names nobody.
+      let all = (try? certificate.extensions.subjectAlternativeNames) ?? nil
+      names = (all ?? SubjectAlternativeNames([])).compactMap { name in
+        switch (name, source) {
+        case (.uniformResourceIdentifier(let uri), .uri):
+          uri.firstRange(of: "://").map { String(uri[$0.upperBound...]) } ?? uri
+        case (.dnsName(let text), .dns), (.rfc822Name(let text), .email): text
+        default: nil
+        }
+      }
+    }
+    guard names.count == 1, let user = names[0], UserName.isValid(user) else { return nil }
+    return user
+  }
+}

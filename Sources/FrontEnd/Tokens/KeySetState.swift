@@ -1,0 +1,111 @@
+import FanfareCore
+
+/// State machine of a key set: when it is fetched, which keys are used, and for how long. `TokenKeys` drives it.
+///
+/// The keys of the last successful fetch are used until they are `maximumAge` old. A failed fetch is repeated with
+/// backoff; an unknown key id starts a fetch too, at most once in `unknownKeyInterval`.
+struct KeySetState: Sendable {
+  /// The backoff after the first failed fetch; doubled after every further one.
+  static let firstBackoff: Duration = .seconds(5)
+  static let maximumBackoff: Duration = .seconds(60)
+
+  /// The times of a key set.
+  struct Schedule: Sendable {
+    /// The time between two fetches.
+    var refreshInterval: Duration
+    /// The least time between two fetches because of unknown keys.
+    var unknownKeyInterval: Duration
+    /// The age at which keys are no longer used if they could not be fetched again.
+    var maximumAge: Duration
+  }
+
+  /// The answer to a request for a key.
+  enum Finding: Sendable {
+    case found(VerificationKey, generation: Int)
+    /// The issuer has no such key.
+    case unknown
+    /// Ask again after the fetch in progress.
+    case wait
+    /// The keys are missing or outdated.
+    case unavailable
+  }
+
+  /// The result of a fetch.
+  enum Fetched: Sendable {
+    case changed(VerificationKeys)
+    case unchanged
+    case failed(String)
+  }
+
+  private let schedule: Schedule
+  private var keys: VerificationKeys?
+  /// The number of changes of the keys.
+  private(set) var generation = 0
+  private(set) var isFetching = false
+  /// Why the last fetch failed; nil after a success, and before the first fetch.
+  private(set) var failure: String?
+  /// The time of the last successful fetch.
+  private var confirmedAt: UnixTime?
+  private var nextFetchAt: UnixTime?
+  private var lastFetchForUnknownKeyAt: UnixTime?
+  private var failures = 0
+
+  init(_ schedule: Schedule) { self.schedule = schedule }
+
+  /// Whether there are keys that may be used now.
+  func isUsable(at now: UnixTime) -> Bool {
+    guard let confirmedAt, keys != nil else { return false }
+    return now - confirmedAt < schedule.maximumAge
+  }
+
+  /// Finds a key. `startsFetch` asks the driver to start a fetch.
+  ///
+  /// The key of generation `rejected` does not count: it did not make the signature of a token without a key id.
+  mutating func find(
+    _ id: String?, _ algorithm: TokenAlgorithm, rejected: Int? = nil, at now: UnixTime
+  ) -> (Finding, startsFetch: Bool) {
+    guard isUsable(at: now) else { return (isFetching ? .wait : .unavailable, false) }
+    if generation != rejected, let key = keys?.key(id, algorithm) {
+      return (.found(key, generation: generation), false)
+    }
+    if isFetching { return (.wait, false) }
+    // A clock that was set back must not stop the refresh for long.
+    let isRecent = lastFetchForUnknownKeyAt.map { $0 <= now && now - $0 < schedule.unknownKeyInterval } ?? false
+    guard isRecent else {
+      lastFetchForUnknownKeyAt = now
+      isFetching = true
+      return (.wait, true)
+    }
+    // While fetches fail, the key may be a new one.
+    return (failure == nil ? .unknown : .unavailable, false)
+  }
+
+  /// Whether a fetch is due; if so, it counts as started.
+  mutating func beginFetchIfDue(at now: UnixTime) -> Bool {
+    guard !isFetching else { return false }
+    if let nextFetchAt, now < nextFetchAt, nextFetchAt - now <= schedule.refreshInterval { return false }
+    isFetching = true
+    return true
+  }
+
+  /// Handles the result of a fetch.
+  mutating func fetched(_ result: Fetched, at now: UnixTime) {
+    isFetching = false
+    switch result {
+    case .failed(let reason):
+      failure = reason
+      failures += 1
+      let backoff = Self.firstBackoff * (1 << min(failures - 1, 10))
+      nextFetchAt = now + min(backoff, Self.maximumBackoff, schedule.refreshInterval)
+      return
+    case .changed(let keys):
+      self.keys = keys
+      generation += 1
+    case .unchanged: break
+    }
+    failure = nil
+    failures = 0
+    confirmedAt = now
+    nextFetchAt = now + schedule.refreshInterval
+  }
+}

@@ -1,0 +1,101 @@
+import Crypto
+import FanfareCore
+import Testing
+
+@testable import FrontEnd
+
+@Suite struct KeySetStateTests {
+  private static let start = UnixTime(milliseconds: 1_795_248_000_000)
+  private static let schedule = KeySetState.Schedule(
+    refreshInterval: .seconds(900), unknownKeyInterval: .seconds(60), maximumAge: .seconds(3600))
+
+  private static func keys(_ id: String) async throws -> VerificationKeys {
+    try await VerificationKeys(
+      TestIssuer.keySet([.p256(id, P256.Signing.PrivateKey())]), algorithms: TokenAlgorithm.usual)
+  }
+
+  /// The finding as text.
+  private func find(_ id: String, _ state: inout KeySetState, after seconds: Int64) -> String {
+    let (finding, startsFetch) = state.find(id, .es256, at: Self.start + .seconds(seconds))
+    let text =
+      switch finding {
+      case .found(_, let generation): "found \(generation)"
+      case .unknown: "unknown"
+      case .wait: "wait"
+      case .unavailable: "unavailable"
+      }
+    return startsFetch ? text + ", fetch" : text
+  }
+
+  private func isDue(_ state: inout KeySetState, after seconds: Int64) -> Bool {
+    state.beginFetchIfDue(at: Self.start + .seconds(seconds))
+  }
+
+  @Test func firstFetchIsAwaited() async throws {
+    var state = KeySetState(Self.schedule)
+    #expect(find("a", &state, after: 0) == "unavailable")
+    #expect(isDue(&state, after: 0))
+    #expect(!isDue(&state, after: 0), "one fetch at a time")
+    #expect(find("a", &state, after: 0) == "wait")
+    state.fetched(.changed(try await Self.keys("a")), at: Self.start)
+    #expect(find("a", &state, after: 0) == "found 1")
+  }
+
+  @Test func unknownKeyStartsAFetchOnceAMinute() async throws {
+    var state = KeySetState(Self.schedule)
+    state.fetched(.changed(try await Self.keys("a")), at: Self.start)
+    #expect(find("b", &state, after: 1) == "wait, fetch")
+    #expect(find("c", &state, after: 1) == "wait")
+    #expect(find("a", &state, after: 1) == "found 1", "known keys need not wait")
+    state.fetched(.unchanged, at: Self.start + .seconds(2))
+    #expect(find("b", &state, after: 2) == "unknown")
+    #expect(find("b", &state, after: 60) == "unknown")
+    #expect(find("b", &state, after: 61) == "wait, fetch")
+    state.fetched(.changed(try await Self.keys("b")), at: Self.start + .seconds(62))
+    #expect(find("b", &state, after: 62) == "found 2")
+    // A clock that is set back does not stop the refresh.
+    #expect(find("a", &state, after: -1000) == "wait, fetch")
+  }
+
+  @Test func oldKeysServeWhileFetchesFailUpToTheLimit() async throws {
+    var state = KeySetState(Self.schedule)
+    state.fetched(.changed(try await Self.keys("a")), at: Self.start)
+    #expect(!isDue(&state, after: 899))
+    #expect(isDue(&state, after: 900))
+    var time: Int64 = 900
+    // 5, 10, 20, 40, then 60 seconds.
+    for delay in [5, 10, 20, 40, 60, 60] as [Int64] {
+      state.fetched(.failed("down"), at: Self.start + .seconds(time))
+      #expect(!isDue(&state, after: time + delay - 1))
+      #expect(isDue(&state, after: time + delay))
+      time += delay
+    }
+    #expect(find("a", &state, after: 3599) == "found 1")
+    state.fetched(.failed("down"), at: Self.start + .seconds(3599))
+    #expect(find("b", &state, after: 3599) == "wait, fetch")
+    state.fetched(.failed("down"), at: Self.start + .seconds(3599))
+    #expect(find("b", &state, after: 3599) == "unavailable", "the key may be a new one")
+    #expect(find("a", &state, after: 3600) == "unavailable")
+    #expect(!state.isUsable(at: Self.start + .seconds(3600)) && state.failure == "down")
+    state.fetched(.unchanged, at: Self.start + .seconds(3700))
+    #expect(find("a", &state, after: 3700) == "found 1")
+    #expect(state.failure == nil)
+  }
+
+  @Test func recentEntriesAreBoundedAndKeepWhatIsUsed() {
+    var entries = RecentEntries<Int, Int>(capacity: 100)
+    for number in 0..<10_000 {
+      entries[number] = number
+      let used = entries[0]
+      #expect(used == 0)
+      #expect(entries.count <= 101)
+    }
+    let found = [1, 9_960, 9_999].map { entries[$0] }
+    #expect(found == [nil, 9_960, 9_999])
+    entries[0] = nil
+    let removed = entries[0]
+    #expect(removed == nil)
+    entries.removeAll()
+    #expect(entries.count == 0)
+  }
+}
