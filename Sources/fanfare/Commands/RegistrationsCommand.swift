@@ -78,7 +78,7 @@ struct TombstoneLine: Encodable {
 
 /// The option that selects a hub's registrations.
 struct RegistrationTarget: ParsableArguments {
-  @Option(help: "The hub of the registrations.")
+  @Option(help: "The hub.")
   var hub = HubName.default.rawValue
 
   func validate() throws {
@@ -91,7 +91,13 @@ struct RegistrationTarget: ParsableArguments {
   func open(
     _ common: CommonOptions, patience: Duration = .zero, mustExist: Bool = false
   ) async throws -> (HubName, any RegistrySettings.Store) {
-    let settings = try await common.settings()
+    try await open(try await common.settings(), patience: patience, mustExist: mustExist)
+  }
+
+  /// Opens the store of a deployment with these settings, as `open` with the options does.
+  func open(
+    _ settings: Settings, patience: Duration = .zero, mustExist: Bool = false
+  ) async throws -> (HubName, any RegistrySettings.Store) {
     guard let name = HubName(hub), settings.hubs.contains(where: { $0.name == name }) else {
       throw ValidationError("--hub: there is no hub \(hub) in this deployment")
     }
