@@ -93,7 +93,8 @@ struct Demo {
     let hashing = settings.authentication.makeThreads()
     var hubs: [HubCallers] = []
     for hub in settings.hubs {
-      hubs.append(try await hub.callers(boundTo: settings.api.frontEnd.host, keys: registry, hashing: hashing, runtime: runtime))
+      hubs.append(
+        try await hub.callers(boundTo: settings.api.frontEnd.host, keys: registry, hashing: hashing, runtime: runtime))
     }
     let (api, frontEnd) = try APIRole.services(
       runtime, client: client("api"), registry: registry, history: store, configuration: settings.api.frontEnd,

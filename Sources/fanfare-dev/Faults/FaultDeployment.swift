@@ -24,6 +24,7 @@ actor FaultDeployment {
   private let embedded: EmbeddedCluster?
   private let ownTopics: OwnTopics?
   private let schema: OwnSchema?
+  private let identityProvider: IdentityProvider?
   nonisolated let topics: Topics
   /// The client configuration of the deployment's Kafka, for writing to the topics without the front end.
   nonisolated let kafka: KafkaClientConfiguration
@@ -84,6 +85,9 @@ actor FaultDeployment {
       // The simulator keeps all notifications, because a missing one counts as lost.
       "FANFARE_SIMULATOR_NOTIFICATIONS_PER_DEVICE": "100000",
     ].merging(scenario.settings) { $1 }
+    identityProvider =
+      scenario.needs.contains(.identityProvider) ? try await IdentityProvider.start() : nil
+    if let identityProvider { environment.merge(identityProvider.settings) { $1 } }
     if let database = servers.postgres {
       let schema = OwnSchema("faults_\(id)", in: database, logger: logger)
       environment["FANFARE_REGISTRY_POSTGRES_URL"] = schema.connection
@@ -140,6 +144,7 @@ actor FaultDeployment {
 
   private func destroy() async throws {
     for process in processes.values { process.destroy() }
+    identityProvider?.close()
     embedded?.close()
     await ownTopics?.delete()
     try await schema?.drop()
@@ -150,6 +155,14 @@ actor FaultDeployment {
     get throws {
       guard let embedded else { throw BenchError("the cluster is not in this process") }
       return embedded
+    }
+  }
+
+  /// The identity provider, for a scenario that needs it.
+  var provider: IdentityProvider {
+    get throws {
+      guard let identityProvider else { throw BenchError("there is no identity provider") }
+      return identityProvider
     }
   }
 

@@ -13,6 +13,8 @@ struct FaultScenario: Sendable {
     case smallDisk
     /// Clocks that can be stepped.
     case steppedClocks
+    /// An identity provider that issues tokens.
+    case identityProvider
   }
 
   /// The name in the table and for `--row`.
@@ -67,6 +69,7 @@ extension FaultScenario {
   /// All rows of the table, for the size of the broadcast and the length of the outage of APNs.
   static func all(devices: Int, outage: Duration) -> [FaultScenario] {
     processes + kafka + services + trouble + [
+      RotatedKeys.scenario,
       Isolation(outage: outage).scenario, KilledBroadcast(devices: devices).scenario,
       PermanentRefusal().scenario, GiantUser(devices: devices).scenario, TranslatedOffset.scenario,
       FaultScenario("poison records", isQuick: true, deadLetters: Poison.values.count) { deployment, _ in

@@ -27,9 +27,17 @@ struct APIClient: Sendable {
   func request(_ method: String, _ path: String, user: String, body: String? = nil, type: String = "application/json")
     async throws -> Data
   {
+    let credentials = "Basic " + Data("\(user):\(user)".utf8).base64EncodedString()
+    return try await request(method, path, authorization: credentials, body: body, type: type)
+  }
+
+  /// Sends a request with credentials and returns the body. Throws unless the status is 2xx.
+  func request(
+    _ method: String, _ path: String, authorization: String, body: String? = nil, type: String = "application/json"
+  ) async throws -> Data {
     var request = HTTPClientRequest(url: base + path)
     request.method = .init(rawValue: method)
-    request.headers.add(name: "authorization", value: "Basic " + Data("\(user):\(user)".utf8).base64EncodedString())
+    request.headers.add(name: "authorization", value: authorization)
     if let body {
       request.headers.add(name: "content-type", value: type)
       request.body = .bytes(ByteBuffer(string: body))
