@@ -240,10 +240,10 @@ import Testing
     try await withPostgreSQLRegistry { registry, _ in
       let plan = try await registry.read { connection in
         // The planner scans small tables unless that is disabled; then it only scans where no index fits.
+        let statement = PostgreSQLAudienceLookup.statement.sql
         try connection.executeScript(
-          "SET enable_seqscan = off; PREPARE look (text, text[], text[], uuid[]) AS \(PostgreSQLAudienceLookup.statement.sql)"
-        )
-        let rows = try connection.execute("EXPLAIN EXECUTE look ('default', '{username:alice}', '{h1}', '{}')")
+          "SET enable_seqscan = off; PREPARE look (text, text[], text[], uuid[], bigint) AS \(statement)")
+        let rows = try connection.execute("EXPLAIN EXECUTE look ('default', '{username:alice}', '{h1}', '{}', 1001)")
         return try (0..<rows.count).map { try rows.text($0, 0) }
       }
       #expect(!plan.contains { $0.contains("Seq Scan") }, "\(plan)")

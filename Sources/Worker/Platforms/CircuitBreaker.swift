@@ -34,8 +34,6 @@ struct CircuitBreaker: Sendable {
   private(set) var openedAt: Int64 = 0
   /// Meaningful while not closed.
   private(set) var cause = Cause.configuration
-  /// How often the service has recovered.
-  private(set) var recoveries = 0
 
   /// The intervals between probes, in milliseconds: after a configuration error, and in an outage.
   init(policy: CircuitPolicy = CircuitPolicy(), probeInterval: Int64, outageProbeInterval: Int64) {
@@ -123,7 +121,6 @@ struct CircuitBreaker: Sendable {
     guard state == .halfOpen else { return false }
     state = .closed
     hasProbe = false
-    recoveries += 1
     return true
   }
 
