@@ -115,8 +115,11 @@ struct AccessControl: Sendable {
     var refusal = Refusal(.unauthenticated, detail)
     refusal.challenges = challenges
     if case .bearer = credentials {
-      refusal.challenges.removeAll { $0 == BearerChallenge.text }
-      refusal.challenges.append(BearerChallenge.afterInvalidToken)
+      // Also without that challenge, for a wrong API key.
+      if !refusal.challenges.contains(BearerChallenge.text) { refusal.challenges.append(BearerChallenge.text) }
+      refusal.challenges = refusal.challenges.map {
+        $0 == BearerChallenge.text ? BearerChallenge.afterInvalidToken : $0
+      }
     }
     return refusal
   }
