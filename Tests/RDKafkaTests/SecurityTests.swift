@@ -28,21 +28,21 @@ import Testing
   private func exchange(_ kafka: TestKafka, _ client: KafkaClientConfiguration) async throws {
     let topic = try await kafka.topic(partitions: 1)
     var configuration = ProducerConfiguration(client: client)
-    configuration.deliveryTimeout = .seconds(5)
+    configuration.deliveryTimeout = .seconds(20)
     let producer = try Producer(configuration: configuration, logger: TestKafka.quietLogger)
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { await producer.run() }
       _ = try await producer.send(ProducerRecord(topic: topic, key: nil, value: Array("hello".utf8)))
-      let reader = try LogReader(client: client, timeout: .seconds(5), logger: TestKafka.quietLogger)
+      let reader = try LogReader(client: client, timeout: .seconds(30), logger: TestKafka.quietLogger)
       let spans = try await reader.spans(of: [topic])
       #expect(spans.map(\.end) == [1])
       await producer.close(timeout: .seconds(5))
     }
   }
 
-  /// The topics of a cluster, asked with a short limit.
-  private func topics(_ client: KafkaClientConfiguration) async throws {
-    _ = try await LogReader(client: client, timeout: .seconds(3), logger: TestKafka.quietLogger).topics()
+  /// Asks for the topics of a cluster. A refused client waits for the whole limit.
+  private func topics(_ client: KafkaClientConfiguration, within limit: Duration = .seconds(30)) async throws {
+    _ = try await LogReader(client: client, timeout: limit, logger: TestKafka.quietLogger).topics()
   }
 
   @Test func recordsGoOverTLS() async throws {
@@ -65,7 +65,7 @@ import Testing
       try Data(others.authorityPEM.utf8).write(to: authority)
       let front = try await KafkaFront.start(before: try TestKafka.embedded(), tls: try certificates.serverTLS())
       let refused = client(front, KafkaSecurity(tls: KafkaSecurity.TLS(authoritiesFile: authority.path)))
-      await #expect(throws: RDKafkaError.self) { try await topics(refused) }
+      await #expect(throws: RDKafkaError.self) { try await topics(refused, within: .seconds(3)) }
       await front.close()
     }
   }
@@ -79,7 +79,7 @@ import Testing
       var refused = client(front, KafkaSecurity(tls: KafkaSecurity.TLS(authoritiesFile: authority.path)))
       try await topics(refused)
       refused.bootstrapServers = refused.bootstrapServers.replacing("localhost", with: "127.0.0.1")
-      await #expect(throws: RDKafkaError.self) { try await topics(refused) }
+      await #expect(throws: RDKafkaError.self) { try await topics(refused, within: .seconds(3)) }
       await front.close()
     }
   }
@@ -96,7 +96,7 @@ import Testing
       let front = try await KafkaFront.start(before: try TestKafka.embedded(), tls: tls)
       var security = KafkaSecurity.TLS(authoritiesFile: authority.path)
       let without = client(front, KafkaSecurity(tls: security))
-      await #expect(throws: RDKafkaError.self) { try await topics(without) }
+      await #expect(throws: RDKafkaError.self) { try await topics(without, within: .seconds(3)) }
       (security.certificateFile, security.keyFile) = (files.certificate, files.key)
       try await topics(client(front, KafkaSecurity(tls: security)))
       await front.close()
@@ -113,7 +113,7 @@ import Testing
     }
     try await exchange(kafka, client(front, security("right")))
     let wrong = client(front, security("wrong"))
-    await #expect(throws: RDKafkaError.self) { try await topics(wrong) }
+    await #expect(throws: RDKafkaError.self) { try await topics(wrong, within: .seconds(3)) }
     #expect(accounts.logins.allSatisfy { $0.mechanism == mechanism.rawValue && $0.name == "fanfare" })
     #expect(Set(accounts.logins.map(\.isAccepted)) == [true, false])
     await front.close()
@@ -126,8 +126,10 @@ import Testing
     let front = try await KafkaFront.start(before: kafka, accounts: accounts)
     let password = KafkaPassword(user: "fanfare", password: "first")
     let client = client(front, KafkaSecurity(authentication: .password(mechanism, password)))
-    let reader = try LogReader(client: client, timeout: .seconds(2), logger: TestKafka.quietLogger)
-    await #expect(throws: RDKafkaError.self) { _ = try await reader.topics() }
+    // Both exist before the change. The first one waits for its whole limit.
+    let refused = try LogReader(client: client, timeout: .seconds(2), logger: TestKafka.quietLogger)
+    let reader = try LogReader(client: client, timeout: .seconds(30), logger: TestKafka.quietLogger)
+    await #expect(throws: RDKafkaError.self) { _ = try await refused.topics() }
     let (isNew, isNewAgain) = (
       try password.replace(user: "fanfare", password: "second"),
       try password.replace(user: "fanfare", password: "second")
@@ -175,7 +177,7 @@ import Testing
     let front = try await KafkaFront.start(
       before: try TestKafka.embedded(), accounts: KafkaAccounts(tokens: ["another"]))
     let client = client(front, KafkaSecurity(authentication: .token(Tokens(lifetime: .seconds(3600)))))
-    await #expect(throws: RDKafkaError.self) { try await topics(client) }
+    await #expect(throws: RDKafkaError.self) { try await topics(client, within: .seconds(3)) }
     await front.close()
   }
 
