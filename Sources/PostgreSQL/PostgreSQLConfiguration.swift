@@ -1,7 +1,10 @@
 /// How to connect to a database, and the limits of one pool.
 package struct PostgreSQLConfiguration: Sendable {
-  /// libpq's connection string: a URI (`postgresql://user@host/database?sslmode=verify-full&sslrootcert=…`) or
-  /// keywords (`host=… dbname=…`). Connects to primaries only, unless `target_session_attrs` says otherwise.
+  /// libpq's connection string: a URI (`postgresql://user@host/database`) or keywords (`host=… dbname=…`). Connects to
+  /// primaries only, unless `target_session_attrs` says otherwise.
+  ///
+  /// Over the network the server is verified (`sslmode=verify-full`) unless the string has another `sslmode`; the
+  /// environment does not count. The trusted roots are those of `sslrootcert` or of libpq's own file, else the system's.
   package var connection: String
   /// The password, if the connection string has none. Appears in no log, error or description.
   package var password: String?
@@ -52,6 +55,10 @@ extension PostgreSQLConfiguration {
     // Detect a peer that has vanished: keepalives for an idle connection, the user timeout for unacknowledged data.
     fallback("keepalives_idle", "30")
     fallback("tcp_user_timeout", "\(Int((statementTimeout + .seconds(2)) / .milliseconds(1)))")
+    if words["sslmode"] == nil, ConnectionInfo.usesNetwork(words) { words["sslmode"] = "verify-full" }
+    if let mode = words["sslmode"], mode.hasPrefix("verify-"), let roots = ConnectionInfo.systemRoots() {
+      fallback("sslrootcert", roots)
+    }
     words["client_encoding"] = "UTF8"
     // A client that vanishes within a transaction must not hold its row locks until the server notices the dead TCP
     // connection, which may take hours. A server refuses a session with a setting that it does not know; every

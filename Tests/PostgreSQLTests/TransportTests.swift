@@ -1,8 +1,9 @@
 import Foundation
-import PostgreSQL
 import PrivatePostgreSQL
 import Support
 import Testing
+
+@testable import PostgreSQL
 
 /// TLS to the server with `sslmode=verify-full` and `require`; and a private server that fails to start.
 @Suite(.enabled(if: PrivateServer.programs != nil, "PostgreSQL is not installed"), .timeLimit(.minutes(2)))
@@ -35,6 +36,49 @@ struct TransportTests {
         #expect((log.text.contains("certificate") || log.text.contains("SSL")) && !log.text.contains("open-sesame"))
       }
     }
+  }
+
+  @Test func serverOnTheNetworkIsVerifiedUnlessTheConnectionStringSaysOtherwise() async throws {
+    let certificates = try TestCertificates(coversAddress: false, host: "db.test")
+    try await with(certificates) { directory, port in
+      let roots = try write(certificates.authorityPEM, "roots.pem", in: directory)
+      let others = try write(try TestCertificates().authorityPEM, "others.pem", in: directory)
+      // The name is what counts, not the address.
+      let server = "hostaddr=127.0.0.1 port=\(port) user=fanfare dbname=postgres"
+      func isEncrypted(_ connection: String) async throws -> Bool {
+        var configuration = PostgreSQLConfiguration(connection: connection)
+        configuration.waitLimit = .seconds(1)
+        let pool = try PostgreSQLPool(configuration, logger: TestPostgreSQL.quietLogger)
+        defer { pool.close() }
+        return try await pool.read {
+          try $0.execute("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()").bool(0, 0)
+        }
+      }
+      #expect(try await isEncrypted("host=db.test \(server) sslrootcert=\(roots)"))
+      for refused in [
+        "host=db.test \(server) sslrootcert=\(others)", "host=db.example.com \(server) sslrootcert=\(roots)",
+        "host=db.test \(server)",
+      ] {
+        let error = await #expect(throws: PostgreSQLError.self) { try await isEncrypted(refused) }
+        #expect(error?.description.contains("no TLS connection") == true)
+      }
+      #expect(try await isEncrypted("host=db.test \(server) sslmode=require"))
+      #expect(try await isEncrypted("host=db.test \(server) sslmode=disable") == false)
+      // On this machine TLS is the server's choice, as before.
+      _ = try await isEncrypted("host=localhost \(server)")
+      _ = try await isEncrypted(server)
+    }
+  }
+
+  @Test(arguments: [
+    ("host=db.example.com", "verify-full"), ("hostaddr=10.1.2.3", "verify-full"),
+    ("host=localhost,db.example.com", "verify-full"), ("host=localhost hostaddr=10.1.2.3", "verify-full"),
+    ("postgresql://fanfare@[2001:db8::1]/fanfare", "verify-full"), ("service=main", "verify-full"),
+    ("host=db.example.com sslmode=prefer", "prefer"), ("host=/run/postgresql", nil), ("host=127.0.0.2", nil),
+    ("host=::1", nil), ("host=LOCALHOST", nil), ("host=@abstract", nil), ("dbname=fanfare", nil),
+  ])
+  func onlyTheNetworkRequiresVerification(connection: String, mode: String?) throws {
+    #expect(try PostgreSQLConfiguration(connection: connection).parameters()["sslmode"] == mode)
   }
 
   @Test func serverWithoutTLSIsRefused() async throws {

@@ -283,22 +283,3 @@ import Glibc
     }
   }
 }
-
-/// libpq's parser of connection strings.
-enum ConnectionInfo {
-  /// The parameters that a connection string contains. Throws `configuration` without repeating any part of the string,
-  /// which may hold a password.
-  static func parse(_ text: String) throws(PostgreSQLError) -> [String: String] {
-    guard !text.utf8.contains(0), let options = unsafe PQconninfoParse(text, nil) else {
-      throw PostgreSQLError(.configuration, hint: "libpq cannot parse the connection string")
-    }
-    defer { unsafe PQconninfoFree(options) }
-    var words: [String: String] = [:]
-    var next = unsafe options
-    while let keyword = unsafe next.pointee.keyword {
-      if let value = unsafe next.pointee.val { unsafe words[String(cString: keyword)] = unsafe String(cString: value) }
-      unsafe next += 1
-    }
-    return words
-  }
-}

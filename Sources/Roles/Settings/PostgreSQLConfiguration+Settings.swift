@@ -5,7 +5,7 @@ extension PostgreSQLConfiguration {
   ///
   /// Throws if the section has no `url`, but other keys show that a database is wanted.
   ///
-  /// - `url` (text): libpq's connection string, `postgresql://user@host/database?sslmode=verify-full&sslrootcert=…`.
+  /// - `url` (text): libpq's connection string, `postgresql://user@host/database?sslrootcert=…`.
   /// - `passwordFile` (text): a file with the password, if the connection string has none.
   /// - `maximumConnections` (1…1000): the most connections of each process.
   /// - `connectSeconds` (seconds, default 5): the time limit of one attempt to connect.

@@ -14,9 +14,9 @@ package struct TestCertificates: Sendable {
   package let serverKeyPEM: String
 
   /// Makes keys and certificates that are valid for one day. Without `coversAddress` the server's certificate names
-  /// only `localhost`.
-  package init(coversAddress: Bool = true) throws {
-    var names: [GeneralName] = [.dnsName("localhost")]
+  /// no address. `host` is the server's name.
+  package init(coversAddress: Bool = true, host: String = "localhost") throws {
+    var names: [GeneralName] = [.dnsName(host)]
     if coversAddress { names.append(.ipAddress(ASN1OctetString(contentBytes: [127, 0, 0, 1]))) }
     let authorityKey = Certificate.PrivateKey(P256.Signing.PrivateKey())
     let authorityName = try DistinguishedName { CommonName("Fanfare test authority") }
