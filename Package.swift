@@ -98,6 +98,9 @@ let package = Package(
     // The vocabulary, and the protocols between targets.
     .target(name: "FanfareCore", swiftSettings: house),
 
+    // The file of a SQLite database: its permissions, and whether it is still in its place.
+    .target(name: "LocalFile", swiftSettings: house),
+
     // The stages of a send.
     .target(
       name: "FrontEnd",
@@ -110,7 +113,8 @@ let package = Package(
       resources: [.embedInCode("Description/openapi.json")],
       swiftSettings: house),
     .target(
-      name: "Registry", dependencies: ["FanfareCore", "PostgreSQL", grdb, grdbSQLite, logging], swiftSettings: house),
+      name: "Registry", dependencies: ["FanfareCore", "LocalFile", "PostgreSQL", grdb, grdbSQLite, logging],
+      swiftSettings: house),
     .target(
       name: "Worker",
       dependencies: ["FanfareCore", "RDKafka", "TwoLaneQueue", collections, logging, metrics, serviceLifecycle],
@@ -124,7 +128,9 @@ let package = Package(
       swiftSettings: house),
     .target(
       name: "Ledger",
-      dependencies: ["FanfareCore", "PostgreSQL", "RDKafka", coreMetrics, grdb, logging, metrics, serviceLifecycle],
+      dependencies: [
+        "FanfareCore", "LocalFile", "PostgreSQL", "RDKafka", coreMetrics, grdb, logging, metrics, serviceLifecycle,
+      ],
       swiftSettings: house),
 
     // For operators of every role: the metrics exporter, health and readiness.
@@ -137,8 +143,8 @@ let package = Package(
     .target(
       name: "Roles",
       dependencies: [
-        "FanfareCore", "FrontEnd", "Ledger", "Operations", "PostgreSQL", "PushServices", "RDKafka", "Registry",
-        "Worker",
+        "FanfareCore", "FrontEnd", "Ledger", "LocalFile", "Operations", "PostgreSQL", "PushServices", "RDKafka",
+        "Registry", "Worker",
         argumentParser, configuration, logging, metrics, nioCore, nioPosix, serviceLifecycle, unixSignals, yams,
       ],
       swiftSettings: house),

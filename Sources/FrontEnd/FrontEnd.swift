@@ -23,6 +23,8 @@ package final class FrontEnd: Service {
     package var broadcasts: any BroadcastStore
     /// Holds scheduled sends. A `Scheduler` over the same store produces them when they are due.
     package var schedule: any ScheduledSendStore
+    /// Shares the callers' quotas among all front ends.
+    package var quotas: any CallerQuotaStore
     /// The status of sends.
     package var history: any SendHistory
     /// Produces sends.
@@ -36,7 +38,8 @@ package final class FrontEnd: Service {
     package init(
       registry: any DeviceRegistry & RegistrationDirectory, secureStore: any SecurePayloadStore,
       claims: any SendClaimStore, broadcasts: any BroadcastStore, schedule: any ScheduledSendStore,
-      history: any SendHistory, sink: any SendSink, hasRoom: @escaping @Sendable () -> Bool = { true },
+      quotas: any CallerQuotaStore, history: any SendHistory, sink: any SendSink,
+      hasRoom: @escaping @Sendable () -> Bool = { true },
       security: SecurityLog, clock: any WallClock = SystemWallClock()
     ) {
       self.registry = registry
@@ -44,6 +47,7 @@ package final class FrontEnd: Service {
       self.claims = claims
       self.broadcasts = broadcasts
       self.schedule = schedule
+      self.quotas = quotas
       self.history = history
       self.sink = sink
       self.hasRoom = hasRoom
@@ -135,7 +139,8 @@ package final class FrontEnd: Service {
     operations?.addLiveness(to: router)
     DescriptionRoute().add(to: router)
     let access = AccessControl(
-      hubs: hubs.map(HubEntry.init), logins: LoginGuard(limits: configuration.logins), security: dependencies.security)
+      hubs: hubs.map { HubEntry($0, quotas: dependencies.quotas) }, logins: LoginGuard(limits: configuration.logins),
+      security: dependencies.security)
     let intake = SendIntake(
       sink: dependencies.sink, topics: configuration.topics, hasRoom: dependencies.hasRoom,
       schedule: dependencies.schedule, clock: clock)

@@ -66,26 +66,13 @@ package struct FrontEndHub: Sendable {
   package let name: HubName
   /// Authenticate the hub's callers; asked in order. Several hubs may share one.
   package let authenticators: [any Authenticator]
-  /// The quota of each sender; nil: no quota.
-  package let quota: SendQuota?
+  /// The quotas of the callers.
+  package let quotas: QuotaPolicy
 
-  package init(name: HubName, authenticators: [any Authenticator], quota: SendQuota? = nil) {
+  package init(name: HubName, authenticators: [any Authenticator], quotas: QuotaPolicy = .none) {
     self.name = name
     self.authenticators = authenticators
-    self.quota = quota
-  }
-}
-
-/// The rate at which one sender may send. Each line of a batch counts as a send.
-package struct SendQuota: Hashable, Sendable {
-  /// Sends per second in the long run; at least 1.
-  package let perSecond: Int
-  /// Sends at once after a pause; at least 1.
-  package let burst: Int
-
-  package init(perSecond: Int, burst: Int) {
-    self.perSecond = max(1, perSecond)
-    self.burst = max(1, burst)
+    self.quotas = quotas
   }
 }
 

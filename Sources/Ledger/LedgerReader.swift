@@ -1,6 +1,7 @@
 import Dispatch
 package import FanfareCore
 import GRDB
+import LocalFile
 import Synchronization
 
 /// A read-only view of a ledger's SQLite file, for other processes such as the front end.
@@ -15,8 +16,8 @@ package final class LedgerReader: Sendable {
 
   private struct Opened {
     let pool: DatabasePool
-    /// The file's inode number: after the file is deleted and created again, the old one must not be read on.
-    let identity: UInt64?
+    /// After the file is deleted and created again, the old one must not be read on.
+    let identity: LocalFile.Identity?
   }
 
   /// Creates a reader; the first call opens the file.
@@ -42,7 +43,7 @@ package final class LedgerReader: Sendable {
   /// The file that is at the path now, opened if necessary. Blocks.
   private func currentPool() throws -> DatabasePool {
     try opened.withLock { opened in
-      let identity = LedgerFile.identity(of: configuration.path)
+      let identity = LocalFile.identity(of: configuration.path)
       if let opened, opened.identity == identity { return opened.pool }
       opened = nil
       let pool = try LedgerFile.openForReading(configuration)

@@ -1,5 +1,6 @@
 package import FanfareCore
 import GRDB
+import LocalFile
 package import RDKafka
 import Synchronization
 
@@ -7,6 +8,7 @@ import Synchronization
 package final class LedgerStore: Sendable {
   package let configuration: LedgerStoreConfiguration
   private let pool: DatabasePool
+  private let file: LocalFile
   private let clock: any WallClock
   private let retention: Mutex<Retention>
 
@@ -18,6 +20,7 @@ package final class LedgerStore: Sendable {
     retention = Mutex(Retention(period: configuration.retention))
     do {
       pool = try LedgerFile.openForWriting(configuration)
+      file = LocalFile(at: configuration.path)
     } catch {
       let cause = LedgerFile.ledgerError(error)
       let code: LedgerError.Code =
@@ -40,6 +43,7 @@ package final class LedgerStore: Sendable {
       return try await pool.writeWithoutTransaction { db in
         var duplicates = 0
         try db.inTransaction(.immediate) {
+          try self.requireFile()
           var writer = try BatchWriter(db, maximumDevices: maximumDevices)
           duplicates = try writer.write(batch)
           try self.retention.withLock { try $0.run(db, after: batch, at: now) }
@@ -49,6 +53,20 @@ package final class LedgerStore: Sendable {
       }
     } catch {
       throw LedgerFile.ledgerError(error)
+    }
+  }
+
+  /// Throws `LedgerError` when the file cannot be read, or was deleted or replaced.
+  package func check() async throws {
+    try requireFile()
+    try await read { db in _ = try Row.fetchOne(db, sql: "SELECT 1 FROM sends LIMIT 1") }
+  }
+
+  /// Throws `.unavailable` when the path no longer names the open file: what is written to that would be lost.
+  private func requireFile() throws(LedgerError) {
+    guard file.isInPlace else {
+      throw LedgerError(
+        .unavailable, "the ledger's file \(file.path) was deleted or replaced; put it back, or restart the process")
     }
   }
 

@@ -4,6 +4,7 @@ package enum MetricCatalogue {
   package static let help: [String: String] = [
     "fanfare_sends_accepted_total": "Sends answered with success after Kafka acknowledged them.",
     "fanfare_tokens_refused_total": "Bearer tokens that were refused, by reason.",
+    "fanfare_quota_refused_total": "Requests and lines of batches refused by the front end, by quota.",
     "fanfare_sends_refused_total": "Sends refused by the front end, by error code.",
     "fanfare_sends_scheduled_total":
       "Sends stored until their scheduled time. They count as accepted when they are due.",

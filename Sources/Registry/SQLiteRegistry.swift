@@ -1,6 +1,7 @@
 package import FanfareCore
 import Foundation
 import GRDB
+import LocalFile
 
 /// The registry in one SQLite file, which several processes on one machine may share.
 ///
@@ -10,6 +11,7 @@ import GRDB
 /// transaction: it holds the write lock before it reads, so its reads are still valid when it writes.
 package final class SQLiteRegistry: Sendable {
   private let pool: DatabasePool
+  private let file: LocalFile
   private let configuration: SQLiteRegistryConfiguration
   private let purges: PurgeSchedule
   let tagWeights = TagWeights()
@@ -25,7 +27,9 @@ package final class SQLiteRegistry: Sendable {
     self.configuration = configuration
     purges = PurgeSchedule(tombstoneLifetime: configuration.tombstoneLifetime)
     do {
+      LocalFile.createPrivate(at: configuration.path)
       pool = try Self.open(configuration)
+      file = LocalFile(at: configuration.path)
       try pool.writeWithoutTransaction { db in
         // Not in `prepareDatabase`: after that GRDB switches to WAL and sets NORMAL.
         try db.execute(sql: "PRAGMA synchronous = FULL")
@@ -43,11 +47,12 @@ package final class SQLiteRegistry: Sendable {
     try await read { db in try SQLiteRegistrationTable(db, hub).tombstone(of: id) }
   }
 
-  /// Throws when the store cannot be read and written. Writes nothing.
+  /// Throws when the store cannot be read and written, or its file was deleted or replaced. Writes nothing.
   ///
   /// It reads a row, makes a change that it takes back, which fails for a file that is read-only or locked, and compares
   /// the free space of the disk: a change that is taken back never reaches the disk.
   package func check() async throws {
+    try requireFile()
     try await read { db in _ = try Row.fetchOne(db, sql: "SELECT 1 FROM registrations LIMIT 1") }
     try await write(commits: false) { db in try db.execute(sql: "UPDATE probe SET count = count + 1") }
     guard let free = FreeSpace.bytes(at: configuration.path), free < FreeSpace.minimum else { return }
@@ -58,6 +63,15 @@ package final class SQLiteRegistry: Sendable {
   /// Closes the file; every later call throws. Releasing the last reference also closes it.
   package func close() throws {
     do { try pool.close() } catch { throw Self.registryError(error) }
+  }
+
+  /// Throws `.unavailable` when the path no longer names the open file: changes to that would be lost. It is not opened
+  /// again, because the new file may lack what callers were told is durable.
+  private func requireFile() throws(RegistryError) {
+    guard file.isInPlace else {
+      throw RegistryError(
+        .unavailable, "the registry's file \(file.path) was deleted or replaced; put it back, or restart the process")
+    }
   }
 
   /// Runs a block on a reader connection, outside the cooperative pool, on one snapshot of the file.
@@ -77,6 +91,7 @@ package final class SQLiteRegistry: Sendable {
         guard ContinuousClock.now < deadline else { throw RegistryError(.unavailable, "the registry is busy") }
         var value: Value?
         try db.inTransaction(.immediate) {
+          try self.requireFile()
           value = try body(db)
           if let now { try self.purgeIfDue(db, at: now) }
           return commits ? .commit : .rollback

@@ -76,7 +76,8 @@ package enum APIRole {
       configuration: configuration, hubs: hubs.map(\.hub),
       dependencies: FrontEnd.Dependencies(
         registry: registry, secureStore: registry, claims: registry, broadcasts: registry, schedule: registry,
-        history: history, sink: producer, hasRoom: hasRoom, security: runtime.security, clock: runtime.clock),
+        quotas: registry, history: history, sink: producer, hasRoom: hasRoom, security: runtime.security,
+        clock: runtime.clock),
       operations: runtime.routes(checks: []), logger: runtime.logger)
     services.append(
       Scheduler(

@@ -43,6 +43,6 @@ extension HubSettings {
       authenticators.append(CertificateAuthenticator(hub: name, userFrom: certificateUser, policy: policy))
     }
     return HubCallers(
-      hub: FrontEndHub(name: name, authenticators: authenticators, quota: quota), services: services, checks: checks)
+      hub: FrontEndHub(name: name, authenticators: authenticators, quotas: quotas), services: services, checks: checks)
   }
 }

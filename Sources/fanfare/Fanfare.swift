@@ -23,7 +23,7 @@ struct Fanfare: AsyncParsableCommand {
     version: Build.version,
     subcommands: [
       APICommand.self, WorkerCommand.self, LedgerCommand.self, TopicsCommand.self, AuditCommand.self,
-      DeadLettersCommand.self, RegistrationsCommand.self, KeysCommand.self, ReplayCommand.self,
+      DeadLettersCommand.self, RegistrationsCommand.self, QuotasCommand.self, KeysCommand.self, ReplayCommand.self,
     ])
 
   static func main() async { await runProgram(named: "fanfare") }

@@ -42,7 +42,7 @@ import Testing
     ["api"], ["worker"], ["ledger"], ["simulator"], ["broker"], ["demo"], ["topics", "create"], ["audit"],
     ["dead-letters", "list"], ["dead-letters", "show"], ["dead-letters", "redrive"], ["replay"],
     ["registrations", "import"],
-    ["registrations", "export"], ["registrations", "tombstones"],
+    ["registrations", "export"], ["registrations", "tombstones"], ["registrations", "restore"], ["quotas", "show"],
   ])
   func helpShowsOverviewAndUsage(command: [String]) async throws {
     let (status, lines, _) = try await run(command + ["--help"])

@@ -22,6 +22,7 @@ struct Harness: Sendable {
     var registry: (any DeviceRegistry & RegistrationDirectory)?
     var secureStore: (any SecurePayloadStore)?
     var claims: (any SendClaimStore)?
+    var quotas: (any CallerQuotaStore)?
     var hasRoom: @Sendable () -> Bool = { true }
     var operations: OperationsRoutes?
     var logger = TestKafka.quietLogger
@@ -32,8 +33,8 @@ struct Harness: Sendable {
     {
       FrontEnd.Dependencies(
         registry: self.registry ?? registry, secureStore: secureStore ?? registry, claims: claims ?? registry,
-        broadcasts: registry, schedule: registry, history: history, sink: sink, hasRoom: hasRoom, security: security,
-        clock: clock)
+        broadcasts: registry, schedule: registry, quotas: quotas ?? registry, history: history, sink: sink,
+        hasRoom: hasRoom, security: security, clock: clock)
     }
   }
 

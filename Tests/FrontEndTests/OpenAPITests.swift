@@ -96,6 +96,7 @@ import Testing
       ("BroadcastProgress", "course", BroadcastControl.State.allCases.map(\.rawValue)),
       ("BroadcastProgress", "cause", BroadcastControl.Cause.allCases.map(\.rawValue)),
       ("Send", "priority", Priority.allCases.map(\.rawValue)),
+      ("Problem", "quota", QuotaName.allCases.map(\.rawValue)),
     ] as [(String, String?, [String])] {
       let whole = document.target(of: "#/components/schemas/\(schema)")
       let part = if let member { whole?["properties"]?[member] } else { whole }

@@ -6,34 +6,26 @@ import Testing
 
 @testable import FrontEnd
 
-/// The quota of senders.
+/// The rate of sends.
 @Suite(.timeLimit(.minutes(2))) struct QuotaTests {
   private static let send = #"{"to":{"user":"bob"},"message":{"body":"b"}}"#
 
-  private func run(_ quota: SendQuota, sink: RecordingSink, _ body: (Harness) async throws -> Void) async throws {
+  private func run(_ quota: QuotaLimits, sink: RecordingSink, _ body: (Harness) async throws -> Void) async throws {
     let demo = Harness.authenticator
     let shop = try #require(HubName("shop"))
     try await Harness.run(
       {
         $0.sink = sink
         $0.hubs = [
-          FrontEndHub(name: .default, authenticators: [demo], quota: quota),
+          FrontEndHub(name: .default, authenticators: [demo], quotas: QuotaPolicy(everyone: quota)),
           FrontEndHub(name: shop, authenticators: [demo]),
         ]
       }, body)
   }
 
-  @Test func expiredPermitsAreNotRefundedTwice() {
-    let (quotas, start) = (SenderQuotas(SendQuota(perSecond: 1, burst: 3)), UnixTime(milliseconds: 1_795_248_000_000))
-    #expect(quotas.take(3, by: "a", at: start).taken == 3)
-    #expect(quotas.take(2, by: "a", at: start + .seconds(2)).taken == 2)
-    quotas.refund(3, to: "a", after: .seconds(2))
-    #expect(quotas.take(3, by: "a", at: start + .seconds(2)).taken == 1)
-  }
-
   @Test func sendsOverQuotaAreAnswered429WithRetryAfter() async throws {
     let sink = RecordingSink()
-    try await run(SendQuota(perSecond: 2, burst: 3), sink: sink) { app in
+    try await run(.sends(2, burst: 3), sink: sink) { app in
       func post(as user: String = "alice", _ path: String = "/api/sends", key: String? = nil) async throws -> Reply {
         try await app.request(
           .post, path, as: user, body: path.hasSuffix("sends") ? Self.send : #""x""#,
@@ -48,6 +40,8 @@ import Testing
         let reply = try await post(path)
         reply.expectProblem(429, "overQuota")
         #expect(reply["Retry-After"] == "1")
+        #expect(try JSON(reply.body)["quota"]?.text == "sends")
+        #expect(try JSON(reply.body)["detail"]?.text?.contains("quota sends") == true)
       }
       // A repetition takes no permit, and other senders and hubs have their own quota.
       #expect(try await post(key: "k").body == kept.body)
@@ -64,7 +58,7 @@ import Testing
 
   @Test func everyLineOfABatchTakesAPermitOfTheQuota() async throws {
     let sink = RecordingSink()
-    try await run(SendQuota(perSecond: 1, burst: 3), sink: sink) { app in
+    try await run(.sends(1, burst: 3), sink: sink) { app in
       func batch(_ lines: [String]) async throws -> [String?] {
         let reply = try await app.request(
           .post, "/api/sends/batch", body: lines.joined(separator: "\n"), type: "application/x-ndjson")
@@ -85,7 +79,7 @@ import Testing
   /// A repetition starts at the first line again: a batch accepted in parts would never be complete.
   @Test func quotaAllowsABatchWithAKeyAsAWholeOrNotAtAll() async throws {
     let sink = RecordingSink()
-    try await run(SendQuota(perSecond: 1, burst: 3), sink: sink) { app in
+    try await run(.sends(1, burst: 3), sink: sink) { app in
       func batch(_ lines: Int, key: String) async throws -> Reply {
         try await app.request(
           .post, "/api/sends/batch", body: Array(repeating: Self.send, count: lines).joined(separator: "\n"),
@@ -121,7 +115,7 @@ import Testing
     let isDown = Mutex(true)
     let sink = RecordingSink { _ in isDown.withLock { $0 } ? RDKafkaError(code: code, message: "no") : nil }
     let notify = "/api/notifications/secure?to_tag=bob"
-    try await run(SendQuota(perSecond: 1, burst: 3), sink: sink) { app in
+    try await run(.sends(1, burst: 3), sink: sink) { app in
       func batch(key: String) async throws -> Reply {
         try await app.request(
           .post, "/api/sends/batch", body: Array(repeating: Self.send, count: 3).joined(separator: "\n"),
@@ -149,7 +143,9 @@ import Testing
     let demo = Harness.authenticator
     let store = CountingStore()
     try await Harness.run({
-      $0.hubs = [FrontEndHub(name: .default, authenticators: [demo], quota: SendQuota(perSecond: 1, burst: 1))]
+      $0.hubs = [
+        FrontEndHub(name: .default, authenticators: [demo], quotas: QuotaPolicy(everyone: .sends(1, burst: 1)))
+      ]
       $0.hasRoom = { hasRoom.withLock { $0 } }
       $0.secureStore = store
     }) { app in
@@ -164,32 +160,13 @@ import Testing
       #expect(store.stored == 0)
     }
   }
+}
 
-  @Test func unicodeEquivalentNamesHaveSeparateQuotas() {
-    let quotas = SenderQuotas(SendQuota(perSecond: 1, burst: 1))
-    let now = UnixTime(milliseconds: 1_795_248_000_000)
-    #expect(quotas.take(1, by: "ren\u{E9}", at: now).taken == 1)
-    #expect(quotas.take(1, by: "rene\u{301}", at: now).taken == 1)
-    #expect(quotas.take(1, by: "ren\u{E9}", at: now).taken == 0)
-  }
-
-  @Test func rateIsEnforcedInTheLongRun() {
-    let quotas = SenderQuotas(SendQuota(perSecond: 7, burst: 20))
-    let start = UnixTime(milliseconds: 1_795_248_000_000)
-    var taken = 0
-    for tick in 0..<1000 { taken += quotas.take(3, by: "a", at: start + .milliseconds(10 * tick)).taken }
-    // Ten seconds and the burst.
-    #expect((89...91).contains(taken))
-    // A clock that was set back locks a sender out for at most the time of a burst.
-    let back = start + .seconds(-3600)
-    #expect(quotas.take(1, by: "a", at: back) == (0, 1))
-    #expect(quotas.take(99, by: "a", at: back + .seconds(3)).taken == 20)
-  }
-
-  @Test func idleSendersAreForgotten() {
-    let quotas = SenderQuotas(SendQuota(perSecond: 1000, burst: 1))
-    let start = UnixTime(milliseconds: 1_795_248_000_000)
-    for number in 0..<20_000 { _ = quotas.take(1, by: "\(number)", at: start + .milliseconds(number)) }
-    #expect(quotas.senders < 5000)
+extension QuotaLimits {
+  /// Only the rate of sends is limited.
+  static func sends(_ perSecond: Int, burst: Int) -> Self {
+    var limits = Self.none
+    (limits.sendsPerSecond, limits.sendBurst) = (perSecond, burst)
+    return limits
   }
 }

@@ -19,7 +19,7 @@ import Testing
       $0.history = ScriptedHistory(reports: [report])
       $0.hubs = [
         FrontEndHub(
-          name: .default, authenticators: [Harness.authenticator], quota: SendQuota(perSecond: 1, burst: 1))
+          name: .default, authenticators: [Harness.authenticator], quotas: QuotaPolicy(everyone: .sends(1, burst: 1)))
       ]
     }) { app in
       let body = #"{"to":{"user":"bob"},"message":{"body":"b"}}"#

@@ -49,6 +49,28 @@ import Testing
     try await second.check()
   }
 
+  @Test func fileBelongsToItsOwnerAlone() async throws {
+    let store = try LedgerStore(directory.settings())
+    try await store.write([.send(Samples.send(id))])
+    for suffix in ["", "-wal", "-shm"] {
+      let attributes = try FileManager.default.attributesOfItem(atPath: directory.path() + suffix)
+      #expect((attributes[.posixPermissions] as? Int) == 0o600, "\(suffix)")
+    }
+  }
+
+  @Test func fileThatIsDeletedIsNotWrittenOn() async throws {
+    let store = try LedgerStore(directory.settings())
+    try await store.write([.send(Samples.send(id))])
+    let moved = directory.path() + ".moved"
+    try FileManager.default.moveItem(atPath: directory.path(), toPath: moved)
+    #expect(await error { try await store.check() }?.code == .unavailable)
+    let refused = await error { _ = try await store.write([.send(Samples.send(.random()))]) }
+    #expect(refused?.code == .unavailable && refused?.message.contains("deleted or replaced") == true)
+    try FileManager.default.moveItem(atPath: moved, toPath: directory.path())
+    try await store.check()
+    #expect(try await store.totals(hub: .default).accepted == 1)
+  }
+
   @Test func severalProcessesOpenANewFileAtOnce() async throws {
     let settings = directory.settings()
     let id = id

@@ -33,6 +33,33 @@ import Testing
     #expect(try await DatabaseQueue(path: foreign.path).read { db in try db.tableExists("registrations") } == false)
   }
 
+  @Test func fileAndItsLogBelongToTheirOwnerAlone() async throws {
+    let temporary = try TemporaryRegistry()
+    _ = try await temporary.registry.issue(hub: .default, handle: nil, at: clock.now())
+    for suffix in ["", "-wal", "-shm"] {
+      let attributes = try FileManager.default.attributesOfItem(atPath: temporary.configuration.path + suffix)
+      #expect((attributes[.posixPermissions] as? Int) == 0o600, "\(suffix)")
+    }
+  }
+
+  @Test(arguments: [true, false]) func fileThatIsDeletedOrReplacedIsNotServedOn(isReplaced: Bool) async throws {
+    let temporary = try TemporaryRegistry()
+    let path = temporary.configuration.path
+    let id = try await temporary.registry.issue(hub: .default, handle: nil, at: clock.now())
+    try await temporary.registry.check()
+    try FileManager.default.moveItem(atPath: path, toPath: path + ".moved")
+    if isReplaced { try Data().write(to: URL(fileURLWithPath: path)) }
+    let error = await #expect(throws: RegistryError.self) { try await temporary.registry.check() }
+    #expect(error?.code == .unavailable && error?.message.contains("deleted or replaced") == true)
+    await expect(.unavailable) {
+      try await temporary.registry.complete(application(id, "alice", "01"), at: clock.now())
+    }
+    if isReplaced { try FileManager.default.removeItem(atPath: path) }
+    try FileManager.default.moveItem(atPath: path + ".moved", toPath: path)
+    try await temporary.registry.check()
+    _ = try await temporary.registry.complete(application(id, "alice", "01"), at: clock.now())
+  }
+
   @Test func fileOfTheFirstSchemaIsMigrated() async throws {
     let temporary = try TemporaryRegistry()
     let id = try await temporary.registry.issue(hub: .default, handle: nil, at: clock.now())

@@ -56,8 +56,7 @@ package struct RateLimit: Hashable, Sendable {
   package func grant(_ demand: RateDemand, behind end: Int64, at now: UnixTime) -> (grant: RateGrant, end: Int64) {
     let present = now.milliseconds * 1000
     let farthest = mayOverdraw ? 2 * window : window
-    // At most that far ahead: a clock that was set back must not lock callers out.
-    let ahead = min(max(0, Double(end) - Double(present)), farthest)
+    let ahead = Self.ahead(end, of: present, atMost: farthest)
     let room = Int(((window - ahead) / interval + 1e-9).rounded(.down))
     let least = mayOverdraw ? 1 : demand.least
     let granted = room < least ? 0 : max(min(demand.most, room), mayOverdraw ? demand.least : 0)
@@ -69,6 +68,15 @@ package struct RateLimit: Hashable, Sendable {
       RateGrant(permits: granted, nextAt: now + .milliseconds(Int64((wait / 1000).rounded(.up)))),
       granted > 0 ? present + Int64(then.rounded(.up)) : end
     )
+  }
+
+  /// How far a theoretical arrival time is ahead, in microseconds.
+  ///
+  /// At most `farthest`; other front ends' clocks may be ahead of this one. Where it is farther ahead than clocks differ,
+  /// a clock was set back, and nothing counts.
+  package static func ahead(_ end: Int64, of present: Int64, atMost farthest: Double) -> Double {
+    let ahead = max(0, Double(end) - Double(present))
+    return ahead > farthest + 60_000_000 ? 0 : min(ahead, farthest)
   }
 
   /// How many permits are in use at a moment.

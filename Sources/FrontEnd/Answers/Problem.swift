@@ -13,7 +13,7 @@ struct Problem {
   let refusal: Refusal
   let requestID: String
 
-  /// The standard's members, `code` and `requestId`.
+  /// The standard's members, `code`, `requestId`, and of a refusal over a quota its name.
   var document: [UInt8] {
     let (code, answer) = (refusal.code.rawValue, refusal.code.answer)
     return JSONWriter.object {
@@ -22,6 +22,7 @@ struct Problem {
       $0.member("status", answer.status.code)
       $0.member("detail", refusal.detail)
       $0.member("code", code)
+      if let quota = refusal.quota { $0.member("quota", quota.rawValue) }
       $0.member("requestId", requestID)
     }
   }
@@ -85,7 +86,7 @@ enum ProblemCode: String, CaseIterable, Sendable {
   case impossible
   /// The header section exceeds its limit.
   case headersTooLarge
-  /// The sender exceeded its quota.
+  /// The caller exceeded one of its quotas.
   case overQuota
   /// Too many logins have failed.
   case tooManyFailures
@@ -170,6 +171,8 @@ struct Refusal: Error, Hashable, CustomStringConvertible {
   var allowedMethods: [HTTPRequest.Method] = []
   /// Seconds after which the same request may succeed; overrides the default of the code.
   var retryAfter: Int?
+  /// For `.overQuota`: the quota.
+  var quota: QuotaName?
 
   init(_ code: ProblemCode, _ detail: String) {
     self.code = code

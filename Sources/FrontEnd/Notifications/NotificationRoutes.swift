@@ -61,6 +61,8 @@ struct NotificationRoutes: Sendable {
       do {
         // The payload is stored before the send is produced: a device may ask for it at once.
         try await intake.accept(submission, into: caller.hub) {
+          try await caller.hub.quotas.charge(
+            payload.utf8.count + HubQuotas.rowBytes, to: .storedBytes, of: caller.user, at: origin.receivedAt)
           try await secure.store(
             payload, id: id, hub: caller.hub.name, recipient: recipient, expiresAt: origin.receivedAt + lifetime)
           isStored = true

@@ -69,6 +69,7 @@ struct RegistrationRoutes: Sendable {
     if body.isEmpty { return try await issue(handle, to: caller) }
     try MediaType.json.require(of: request)
     let installation = try AppInstallationBody(body)
+    try await charge(caller)
     let registration = try await registry.install(
       InstallationRequest(
         installation: installation.installation, hub: caller.hub.name, user: caller.user,
@@ -78,6 +79,7 @@ struct RegistrationRoutes: Sendable {
   }
 
   private func issue(_ handle: String?, to caller: Caller) async throws -> Response {
+    try await charge(caller)
     let id = try await registry.issue(hub: caller.hub.name, handle: handle == "" ? nil : handle, at: clock.now())
     var body: [UInt8] = []
     body.appendJSON(id)
@@ -95,6 +97,7 @@ struct RegistrationRoutes: Sendable {
     guard let id = context.registrationID else {
       throw Refusal(.gone, "there is no such registration id; ask for a new one")
     }
+    try await charge(caller)
     return try await registry.complete(
       RegistrationRequest(
         id: id, hub: caller.hub.name, user: caller.user, platform: body.platform, handle: body.handle, tags: body.tags),
@@ -117,6 +120,7 @@ struct RegistrationRoutes: Sendable {
       throw Refusal(.invalidParameter, "the installation's id must be \(Tag.installationRule)")
     }
     let body = try DeviceBody(try await request.bytes(upTo: maximumBodySize))
+    try await charge(caller)
     let registration = try await registry.install(
       InstallationRequest(
         installation: installation, hub: caller.hub.name, user: caller.user, platform: body.platform,
@@ -130,6 +134,7 @@ struct RegistrationRoutes: Sendable {
   ) async throws -> Response {
     try MediaType.jsonPatch.require(of: request)
     let patch = try InstallationPatch(try await request.bytes(upTo: maximumBodySize))
+    try await charge(caller)
     for _ in 0..<Self.attempts {
       let former = try await installation(context, in: caller.hub.name) { caller.maySee($0) || caller.mayOperate }
       guard caller.owns(former) else { throw Refusal(.forbidden, "only its user may change an installation") }
@@ -160,6 +165,11 @@ struct RegistrationRoutes: Sendable {
       let found = try await registry.registration(ofInstallation: id, hub: hub), isVisible(found)
     else { throw Refusal(.notFound, "there is no such installation") }
     return found
+  }
+
+  /// Takes a permit for one change of a registration. Throws `.overQuota`.
+  private func charge(_ caller: Caller) async throws {
+    try await caller.hub.quotas.charge(1, to: .registrations, of: caller.user, at: clock.now())
   }
 
   private static let unknownRegistration = Refusal(.notFound, "there is no such registration")

@@ -11,7 +11,7 @@ import HTTPTypes
 /// - A request that follows a 2xx answer enqueues nothing.
 ///
 /// If the first request was not answered 2xx (an error, a crash, or it is still being handled), a repetition enqueues
-/// again under the same ids, and counts against the quota again. If Kafka has accepted the first one after all, the
+/// again under the same ids, and counts against the quotas again. If Kafka has accepted the first one after all, the
 /// worker drops the second while it remembers the first, which is while the first is among its last settled sends and
 /// the worker keeps the partition. Otherwise a device gets two pushes with the same id and the same secure payload. The
 /// ledger counts them once, in PostgreSQL twice if midnight (UTC) lies between them. The same holds for accepted lines
@@ -44,12 +44,13 @@ struct Idempotency: Sendable {
   }
 
   /// Claims the key for a request that was validated.
-  /// Throws `.keyReused` if it belongs to another request, and the errors of the store.
+  /// Throws `.keyReused` if it belongs to another request, `.overQuota`, and the errors of the store.
   func claim(_ key: IdempotencyKey, for request: Fingerprint, by caller: Caller, at now: UnixTime) async throws
     -> SendClaim
   {
     let identity = Fingerprint(caller.hub.name.rawValue, caller.user, key.text)
     let digest = request.digest
+    try await caller.hub.quotas.charge(HubQuotas.rowBytes, to: .storedBytes, of: caller.user, at: now)
     let claim = try await store.claim(
       SendClaim(hub: caller.hub.name, key: identity.digest, request: digest, at: now), lifetime: Self.lifetime)
     guard claim.request == digest else {

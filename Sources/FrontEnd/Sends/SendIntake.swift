@@ -15,15 +15,13 @@ struct SendIntake: Sendable {
   /// The clock of quotas.
   let clock: any WallClock
 
-  /// Accepts one send within its sender's quota. Returns when it is durable.
+  /// Accepts one send within its sender's quotas. Returns when it is durable.
   ///
   /// `prepare` runs after all checks and before the send is produced. Throws a refusal, or the error of `prepare` or of
   /// the schedule.
   func accept(_ submission: Submission, into hub: HubEntry, prepare: () async throws -> Void = {}) async throws {
     if !submission.isHeld { try requireRoom() }
-    if let (taken, seconds) = Self.takePermits(for: [submission], in: hub), taken == 0 {
-      throw Refusal.overQuota(retryAfter: seconds)
-    }
+    let admission = try await SendAdmission(of: [submission], in: hub, asWhole: true, at: clock.now())
     var isTried = false
     do {
       try await prepare()
@@ -31,7 +29,7 @@ struct SendIntake: Sendable {
       let start = ContinuousClock.now
       let record = try record(of: submission.send)
       if let held = submission.scheduled {
-        try await schedule.hold([held], at: held.scheduledAt)
+        try await hold([held], into: hub)
         hub.metrics.scheduled.increment()
         return
       }
@@ -40,23 +38,28 @@ struct SendIntake: Sendable {
       hub.metrics.accepted.increment()
       hub.metrics.acceptance.record(duration: .now - start)
     } catch {
-      if !isTried || Refusal(describing: error).isCertain { refund(1, for: [submission], in: hub) }
+      if !isTried || Refusal(describing: error).isCertain { await admission.giveBack([0], at: clock.now()) }
       throw error
     }
   }
 
-  /// Accepts several sends of one sender, each on its own: the first ones as far as the quota allows.
+  /// Accepts several sends of one sender, each on its own: the first ones as far as the quotas allow.
   /// Returns their results in order when each is durable or refused.
   ///
-  /// `asWhole`: accepts none unless the quota allows all. Sends that will be repeated together would otherwise use up
-  /// the quota in vain. Throws a refusal if none was tried.
+  /// `asWhole`: accepts none unless the quotas allow all. Sends that will be repeated together would otherwise use up
+  /// the quotas in vain. Throws a refusal, or the error of the registry, if none was tried.
   func accept(
     _ submissions: [Submission], into hub: HubEntry, asWhole: Bool
-  ) async throws(Refusal) -> [Result<Void, Refusal>] {
+  ) async throws -> [Result<Void, Refusal>] {
     if submissions.contains(where: { !$0.isHeld }) { try requireRoom() }
-    let permits = Self.takePermits(for: submissions, in: hub, asWhole: asWhole)
-    if asWhole, let permits, permits.taken == 0 { throw Refusal.overQuota(retryAfter: permits.retryAfter) }
-    let admitted = submissions.prefix(permits?.taken ?? submissions.count)
+    let admission: SendAdmission
+    do {
+      admission = try await SendAdmission(of: submissions, in: hub, asWhole: asWhole, at: clock.now())
+    } catch let refusal as Refusal where refusal.code == .overQuota && !asWhole {
+      // A batch without a key is answered line by line.
+      return submissions.map { _ in .failure(refusal) }
+    }
+    let admitted = submissions.prefix(admission.count)
     var results = [Result<Void, Refusal>](repeating: .success(()), count: submissions.count)
     let start = ContinuousClock.now
     var (records, held): ([ProducerRecord], [ScheduledSend]) = ([], [])
@@ -64,7 +67,7 @@ struct SendIntake: Sendable {
     records.reserveCapacity(admitted.count)
     recordIndices.reserveCapacity(admitted.count)
     var writer = SendRecordWriter()
-    for (index, submission) in admitted.enumerated() {
+    for (index, submission) in admitted.enumerated() where admission.refusals[index] == nil {
       do throws(Refusal) {
         let record = try record(of: submission.send, value: writer.record(of: submission.send))
         if let scheduled = submission.scheduled {
@@ -91,25 +94,30 @@ struct SendIntake: Sendable {
         hub.metrics.acceptance.record(duration: .now - start)
       }
     }
-    if let first = held.first {
+    if !held.isEmpty {
       do {
         // All or none.
-        try await schedule.hold(held, at: first.scheduledAt)
+        try await hold(held, into: hub)
         hub.metrics.scheduled.increment(by: held.count)
       } catch {
         for index in heldIndices { results[index] = .failure(Refusal(describing: error)) }
       }
     }
-    if let permits {
-      let refused = results[..<admitted.endIndex].count {
-        if case .failure(let refusal) = $0 { refusal.isCertain } else { false }
-      }
-      if refused > 0 { refund(refused, for: submissions, in: hub) }
-      for index in admitted.endIndex..<submissions.endIndex {
-        results[index] = .failure(.overQuota(retryAfter: permits.retryAfter))
-      }
+    let failed = admitted.indices.filter {
+      if case .failure(let refusal) = results[$0] { refusal.isCertain } else { false }
     }
+    await admission.giveBack(failed, at: clock.now())
+    for (index, refusal) in admission.refusals { results[index] = .failure(refusal) }
     return results
+  }
+
+  /// Adds sends of one sender to the schedule, all or none. Throws `.overQuota`, and the errors of the schedule.
+  private func hold(_ sends: [ScheduledSend], into hub: HubEntry) async throws {
+    guard let first = sends.first else { return }
+    let limit = hub.quotas.scheduledLimit(of: first.send.sender ?? "")
+    if let quota = try await schedule.hold(sends, within: limit, at: first.scheduledAt) {
+      throw hub.quotas.refusal(quota, count: sends.count)
+    }
   }
 
   /// Produces a send.
@@ -138,19 +146,6 @@ struct SendIntake: Sendable {
 
   private func requireRoom() throws(Refusal) {
     guard hasRoom() else { throw Refusal(.overloaded, "too many sends are waiting in Kafka; nothing was accepted") }
-  }
-
-  /// Takes permits of a sender's quota, see `SenderQuotas.take`; nil if there is no quota.
-  private static func takePermits(
-    for submissions: [Submission], in hub: HubEntry, asWhole: Bool = false
-  ) -> (taken: Int, retryAfter: Int)? {
-    guard let quotas = hub.quotas, let first = submissions.first, let sender = first.send.sender else { return nil }
-    return quotas.take(submissions.count, by: sender, at: first.receivedAt, asWhole: asWhole)
-  }
-
-  private func refund(_ count: Int, for submissions: [Submission], in hub: HubEntry) {
-    guard let first = submissions.first, let sender = first.send.sender else { return }
-    hub.quotas?.refund(count, to: sender, after: max(.zero, clock.now() - first.receivedAt))
   }
 
   private func record(of send: SendRequest) throws(Refusal) -> ProducerRecord {

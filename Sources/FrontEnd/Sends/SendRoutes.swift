@@ -54,7 +54,7 @@ struct SendRoutes: Sendable {
     guard !batch.isEmpty else { throw Refusal(.malformedBody, "the body has no lines") }
     var claim: SendClaim?
     if let key {
-      try caller.hub.quotas?.requireRoomInBurst(for: batch.submissions.count)
+      try caller.hub.quotas.requireRoomInBurst(for: batch.submissions.count, by: caller.user)
       let held = try await idempotency.claim(key, for: Fingerprint("sends/batch", body: body), by: caller, at: now)
       // Lines that were scheduled too far ahead at the first request must be refused again.
       if held.isSettled { batch = try read(at: held.at) }

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import LocalFile
 
 /// Opens connections to a ledger's SQLite file.
 enum LedgerFile {
@@ -7,6 +8,7 @@ enum LedgerFile {
   static func openForWriting(_ settings: LedgerStoreConfiguration) throws -> DatabasePool {
     // SQLite ignores the busy timeout when two processes switch a new file to WAL at once: one gets SQLITE_BUSY.
     let deadline = ContinuousClock.now + settings.busyTimeout
+    LocalFile.createPrivate(at: settings.path)
     while true {
       do {
         let pool = try DatabasePool(path: settings.path, configuration: configuration(settings, readonly: false))
@@ -32,13 +34,6 @@ enum LedgerFile {
     let pool = try DatabasePool(path: settings.path, configuration: configuration(settings, readonly: true))
     try pool.read(Schema.verify)
     return pool
-  }
-
-  /// The inode number of the file at the path.
-  static func identity(of path: String) -> UInt64? {
-    // Nil when there is no file.
-    let attributes = try? FileManager.default.attributesOfItem(atPath: path)
-    return attributes?[.systemFileNumber] as? UInt64
   }
 
   /// Converts an error. SQLite's message is left out, because it may contain stored data; its code does not.

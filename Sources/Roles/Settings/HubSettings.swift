@@ -1,5 +1,5 @@
 package import FanfareCore
-package import FrontEnd
+import FrontEnd
 
 /// One hub: its callers, and its credentials at the push services. All keys are under `hub.NAME.`.
 ///
@@ -21,9 +21,7 @@ package import FrontEnd
 /// - `authentication.certificate.userFrom` (`uri`, `dns`, `email`, `commonName` or `none`, default `none`): the part of a
 ///   client certificate that names the user; with `none`, certificates authenticate nobody. See
 ///   `CertificateAuthenticator.UserSource`.
-/// - `quota.sendsPerSecond` (0…1000000, default 0: no quota): the most sends of one sender at each front end; each line
-///   of a batch counts as a send.
-/// - `quota.burst` (0…1000000, default 0: the same as `sendsPerSecond`): the most sends that a sender may post at once.
+/// - `quota.…`: see `QuotaPolicy.init(hub:from:)`.
 /// - `apns.…`, `fcm.…`, `wns.…`: see `APNsSettings`, `FCMSettings`, `WNSSettings`.
 package struct HubSettings: Sendable {
   /// The method that authenticates callers.
@@ -38,7 +36,7 @@ package struct HubSettings: Sendable {
   let groupFile: String?
   let tokens: TokenSettings?
   let certificateUser: CertificateAuthenticator.UserSource?
-  package let quota: SendQuota?
+  package let quotas: QuotaPolicy
   let apns: APNsSettings?
   let fcm: FCMSettings?
   /// The most pushes to FCM of all workers in any 60 seconds.
@@ -60,9 +58,7 @@ package struct HubSettings: Sendable {
     policy = try ScopePolicy(under: "\(prefix).authentication", from: reader)
     tokens = try TokenSettings(hub: name, from: reader)
     certificateUser = try reader.choiceOrNone("\(prefix).authentication.certificate.userFrom")
-    let rate = try reader.int("\(prefix).quota.sendsPerSecond", default: 0, in: 0...1_000_000)
-    let burst = try reader.int("\(prefix).quota.burst", default: 0, in: 0...1_000_000)
-    quota = rate == 0 ? nil : SendQuota(perSecond: rate, burst: burst == 0 ? rate : burst)
+    quotas = try QuotaPolicy(hub: name, from: reader)
     apns = try APNsSettings(hub: name, from: reader)
     fcm = try FCMSettings(hub: name, from: reader)
     let simulatedQuota = simulator == nil ? 0 : try FCMSettings.quota(of: name, default: 0, from: reader)

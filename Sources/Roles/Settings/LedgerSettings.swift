@@ -1,5 +1,6 @@
 import FanfareCore
 package import Ledger
+import LocalFile
 package import Logging
 import PostgreSQL
 
@@ -33,7 +34,9 @@ package struct LedgerSettings: Sendable {
   ///
   /// Throws when the file is unusable. Connects to a database on first use.
   func open(clock: any WallClock, logger: Logger) throws -> any LedgerStorage {
-    try database(role: "ledger", clock: clock, logger: logger) ?? LedgerStore(store, clock: clock)
+    if let database = try database(role: "ledger", clock: clock, logger: logger) { return database }
+    LocalFile.warnIfExposed(store.path, logger: logger)
+    return try LedgerStore(store, clock: clock)
   }
 
   /// The history that the front end reads. The store need not exist yet.
@@ -50,5 +53,15 @@ package struct LedgerSettings: Sendable {
     guard var postgreSQL else { return nil }
     postgreSQL.database.applicationName = "fanfare-\(role)"
     return try PostgreSQLLedger(postgreSQL, clock: clock, logger: logger)
+  }
+}
+
+extension LocalFile {
+  /// Warns about a database's file that other users may read. New files are made for their owner alone.
+  static func warnIfExposed(_ path: String, logger: Logger) {
+    guard isReadableByOthers(at: path) else { return }
+    logger.warning(
+      "Database file can be read by other users; take the permission away (chmod 600)",
+      metadata: [LogKeys.file: "\(path)"])
   }
 }

@@ -1,5 +1,6 @@
 package import FanfareCore
 import FoundationEssentials
+import LocalFile
 package import Logging
 import PostgreSQL
 package import Registry
@@ -7,8 +8,12 @@ package import Registry
 /// The registry's store: a local SQLite file, or a PostgreSQL database that many machines share.
 ///
 /// - `registry.path` (text, default `fanfare-registry.sqlite`): the file, used if `registry.postgres.url` is absent.
+/// - `registry.maximumDevicesPerUser` (0…100000, default 200): at a registration beyond it the user's device that was not
+///   seen for the longest time is removed; 0: no limit.
+/// - `registry.quarantineDays` (0…365, default 7): how long a registration whose handle a push service called dead can
+///   come back; 0: it is removed at once.
 /// - `registry.postgres.url` (text): libpq's connection string,
-///   `postgresql://user@host/database?sslmode=verify-full&sslrootcert=…`.
+///   `postgresql://user@host/database?sslrootcert=…`.
 /// - `registry.postgres.passwordFile` (text): a file with the password, if the connection string has none.
 /// - `registry.postgres.maximumConnections` (1…1000, default 8): the most connections of each process.
 /// - `registry.postgres.connectSeconds` (seconds, default 5): the time limit of one attempt to connect.
@@ -20,15 +25,22 @@ package struct RegistrySettings: Sendable {
   package typealias Store = DeviceRegistry & RegistrationDirectory & SecurePayloadStore & SendClaimStore
     & BroadcastStore
     & TombstoneStore
-    & ScheduledSendStore & RegistrationImportStore & PushQuotaStore & APIKeyStore
+    & ScheduledSendStore & RegistrationImportStore & PushQuotaStore & CallerQuotaStore & QuarantineStore
+    & APIKeyStore
 
   /// The file, used if there is no database.
   package let path: String
   /// The database; nil to use the file.
   let postgreSQL: PostgreSQLConfiguration?
+  /// The limits of the registrations.
+  package let limits: RegistrationLimits
 
   init(from reader: SettingsReader) throws(SettingsError) {
     path = try reader.string("registry.path", default: "fanfare-registry.sqlite")
+    var limits = RegistrationLimits()
+    limits.maximumDevicesPerUser = try reader.int("registry.maximumDevicesPerUser", default: 200, in: 0...100_000)
+    limits.quarantine = .seconds(86_400 * (try reader.int("registry.quarantineDays", default: 7, in: 0...365)))
+    self.limits = limits
     postgreSQL = try PostgreSQLConfiguration("registry.postgres", connections: 8, from: reader)
   }
 
@@ -46,9 +58,11 @@ package struct RegistrySettings: Sendable {
       }
       var file = SQLiteRegistryConfiguration(path: path)
       file.busyTimeout = max(file.busyTimeout, patience)
+      file.limits = limits
+      LocalFile.warnIfExposed(path, logger: logger)
       return try SQLiteRegistry(file)
     }
-    return try await PostgreSQLRegistry(database, waits: waits, logger: logger)
+    return try await PostgreSQLRegistry(database, limits: limits, waits: waits, logger: logger)
   }
 
   /// The database configuration that `open` uses; nil for the file.

@@ -66,6 +66,9 @@ struct Demo {
       "FANFARE_KAFKA_EMBEDDED": "true", "FANFARE_LOG_LEVEL": "warning",
       "FANFARE_REGISTRY_PATH": directory.appending(path: "registry.sqlite").path,
       "FANFARE_LEDGER_PATH": directory.appending(path: "ledger.sqlite").path,
+      // The tour measures what the front end accepts.
+      "FANFARE_HUB_DEFAULT_QUOTA_SENDS_PER_SECOND": "0", "FANFARE_HUB_DEFAULT_QUOTA_DEVICES_PER_DAY": "0",
+      "FANFARE_HUB_DEFAULT_QUOTA_OPEN_BROADCASTS": "0", "FANFARE_HUB_DEFAULT_QUOTA_REGISTRATIONS_PER_DAY": "0",
       "FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo",
       "FANFARE_HUB_DEFAULT_AUTHENTICATION_EVERYONE": Self.scopes, "FANFARE_API_PORT": "\(port)",
     ]

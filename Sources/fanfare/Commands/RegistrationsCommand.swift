@@ -8,7 +8,7 @@ import Roles
 struct RegistrationsCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "registrations", abstract: "Imports, exports and inspects the registrations of a hub.",
-    subcommands: [Import.self, Export.self, Tombstones.self])
+    subcommands: [Import.self, Export.self, Tombstones.self, Restore.self])
 
   /// `fanfare registrations tombstones`
   struct Tombstones: AsyncParsableCommand {
@@ -18,7 +18,8 @@ struct RegistrationsCommand: AsyncParsableCommand {
       discussion: """
         One line each: time, id, cause, detail. The cause is dead (the push service no longer knows the device; the \
         detail is its reason), removed (by its user), merged (another registration has its handle; the detail is that \
-        one's id) or expired (its app made no contact for registry.expireAfterDays). They are kept for 30 days. Needs \
+        one's id), expired (its app made no contact for registry.expireAfterDays) or surplus (its user had more than \
+        registry.maximumDevicesPerUser; the detail is the new one's id). They are kept for 30 days. Needs \
         registry.path or registry.postgres.url. With --json one object a line: registration, at, cause, detail.
         """)
 

@@ -165,7 +165,10 @@ final class BenchPipeline: Sendable {
         registry: {path: \(registry)}
         ledger: {path: \(ledger)}
         api: {port: 0}
-        hub: {default: {authentication: {method: demo, everyone: ["send:user", "send:broadcast"]}}}
+        hub:
+          default:
+            authentication: {method: demo, everyone: ["send:user", "send:broadcast"]}
+            quota: {\(BenchRig.noQuotas)}
 
         """)
     defer { api.destroy() }

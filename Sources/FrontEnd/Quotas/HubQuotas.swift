@@ -1,0 +1,133 @@
+import FanfareCore
+import Metrics
+import Synchronization
+
+/// The quotas of a hub's callers.
+struct HubQuotas: Sendable {
+  /// The devices from which on a broadcast counts as open. Smaller ones are over before they can stall a worker.
+  static let largeBroadcast = 20_000
+  /// What is charged for a stored row besides its payload.
+  static let rowBytes = 256
+  /// When to come back after a refusal for objects that exist.
+  private static let stockRetry = 60
+
+  let policy: QuotaPolicy
+  private let hub: HubName
+  private let store: any CallerQuotaStore
+  private let gates: [QuotaName: RateGate]
+  private let refused: [QuotaName: Counter]
+  private let recentRefusals = RecentRefusals()
+
+  init(_ policy: QuotaPolicy, hub: HubName, store: any CallerQuotaStore) {
+    (self.policy, self.hub, self.store) = (policy, hub, store)
+    gates = Dictionary(
+      uniqueKeysWithValues: QuotaName.allCases.filter(\.isRate).map { ($0, RateGate($0, hub: hub, store: store)) })
+    refused = Dictionary(
+      uniqueKeysWithValues: QuotaName.allCases.map { name in
+        (
+          name,
+          Counter(
+            label: "fanfare_quota_refused_total", dimensions: [("hub", hub.rawValue), ("quota", name.rawValue)])
+        )
+      })
+  }
+
+  /// Takes permits of a rate; see `RateGate.take`. All of them without a limit.
+  func take(
+    _ count: Int, of name: QuotaName, by user: String, at now: UnixTime, asWhole: Bool = false
+  ) async throws -> (taken: Int, retryAfter: Int) {
+    guard count > 0, let limit = policy.limits(of: user).rate(name), let gate = gates[name] else { return (count, 1) }
+    return try await gate.take(count, by: user, within: limit, at: now, asWhole: asWhole)
+  }
+
+  /// Takes all permits, or throws `.overQuota`.
+  func charge(_ count: Int, to name: QuotaName, of user: String, at now: UnixTime) async throws {
+    let (taken, seconds) = try await take(count, of: name, by: user, at: now, asWhole: true)
+    guard taken == count else { throw refusal(name, retryAfter: seconds) }
+  }
+
+  /// Returns permits of what was not accepted, taken `elapsed` ago.
+  func refund(_ count: Int, of name: QuotaName, to user: String, after elapsed: Duration, at now: UnixTime) {
+    guard count > 0, let limit = policy.limits(of: user).rate(name) else { return }
+    gates[name]?.refund(count, to: user, within: limit, after: elapsed, at: now)
+  }
+
+  /// Throws `.tooLarge` if a batch of `count` sends exceeds the burst.
+  /// It could never be accepted as a whole.
+  func requireRoomInBurst(for count: Int, by user: String) throws(Refusal) {
+    guard let limit = policy.limits(of: user).rate(.sends), count > limit.burst else { return }
+    throw Refusal(
+      .tooLarge,
+      "a batch with an Idempotency-Key is accepted as a whole, but it has \(count) sends and the quota allows "
+        + "\(limit.burst) at once; divide it and use a key for each part")
+  }
+
+  /// Whether a caller's broadcasts are limited at all.
+  func limitsBroadcasts(of user: String) -> Bool {
+    let limits = policy.limits(of: user)
+    return limits.devicesPerDay > 0 || limits.openBroadcasts > 0
+  }
+
+  /// Estimates the devices of each audience, at least one; one each while the registry is away.
+  func devices(of audiences: [Audience]) async -> [Int] {
+    do {
+      return try await store.estimatedDevices(of: audiences, hub: hub).map { max(1, $0) }
+    } catch {
+      return audiences.map { _ in 1 }
+    }
+  }
+
+  /// Counts a large broadcast as open until `end`. Throws `.overQuota`.
+  func open(_ send: SendID, by user: String, until end: UnixTime, at now: UnixTime) async throws {
+    let limit = policy.limits(of: user).openBroadcasts
+    guard limit > 0 else { return }
+    guard !recentRefusals.contains(user, at: now),
+      try await store.open(BroadcastID(hub: hub, send: send), by: user, until: end, limit: limit, at: now)
+    else {
+      recentRefusals.add(user, at: now)
+      throw refusal(.openBroadcasts)
+    }
+  }
+
+  /// Stops counting a broadcast that was not accepted. Errors are ignored: it counts until it would have expired.
+  func close(_ send: SendID, by user: String) async {
+    guard policy.limits(of: user).openBroadcasts > 0 else { return }
+    // Its quota is freed later, at its end.
+    try? await store.close(BroadcastID(hub: hub, send: send), by: user)
+  }
+
+  /// The limit of a caller's scheduled sends.
+  func scheduledLimit(of user: String) -> ScheduledSendLimit {
+    let limits = policy.limits(of: user)
+    return ScheduledSendLimit(sends: limits.scheduledSends, bytes: limits.scheduledBytes)
+  }
+
+  /// The refusal of `count` requests over a quota, which counts them.
+  func refusal(_ name: QuotaName, retryAfter seconds: Int = stockRetry, count: Int = 1) -> Refusal {
+    refused[name]?.increment(by: count)
+    var refusal = Refusal(.overQuota, "the caller's quota \(name.rawValue) is exceeded; try again in \(seconds) s")
+    refusal.retryAfter = seconds
+    refusal.quota = name
+    return refusal
+  }
+}
+
+/// The callers whose broadcasts were refused in the last second: the database need not count theirs again.
+private final class RecentRefusals: Sendable {
+  private static let capacity = 4096
+  private let moments = Mutex<[[UInt8]: UnixTime]>([:])
+
+  func contains(_ user: String, at now: UnixTime) -> Bool {
+    moments.withLock { moments in
+      guard !moments.isEmpty, let moment = moments[Array(user.utf8)] else { return false }
+      return (.zero..<Duration.seconds(1)).contains(now - moment)
+    }
+  }
+
+  func add(_ user: String, at now: UnixTime) {
+    moments.withLock { moments in
+      if moments.count >= Self.capacity { moments.removeAll() }
+      moments[Array(user.utf8)] = now
+    }
+  }
+}

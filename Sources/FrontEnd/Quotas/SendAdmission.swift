@@ -1,0 +1,104 @@
+import FanfareCore
+
+/// What the sends of one request have taken from their sender's quotas.
+///
+/// Each send takes a permit. A broadcast also takes one for each device of its estimated audience, and counts as open
+/// if that is large; a scheduled send takes its bytes.
+struct SendAdmission {
+  private let hub: HubEntry
+  private let submissions: [Submission]
+  private let sender: String
+  /// How many of the submissions, from the first, have a permit.
+  private(set) var count = 0
+  /// The refusals of submissions, by index.
+  private(set) var refusals: [Int: Refusal] = [:]
+  /// The permits of devices and bytes, and the open broadcasts, by index.
+  private var devices: [Int: Int] = [:]
+  private var bytes: [Int: Int] = [:]
+  private var opened: Set<Int> = []
+
+  /// Takes from the quotas: the first submissions as far as the rate allows, or `asWhole`: all.
+  ///
+  /// Throws a refusal if none is admitted, or not all `asWhole`, and `RegistryError` if a reservation is needed and the
+  /// registry is unavailable; then nothing is taken.
+  init(of submissions: [Submission], in hub: HubEntry, asWhole: Bool, at now: UnixTime) async throws {
+    (self.hub, self.submissions) = (hub, submissions)
+    sender = submissions.first?.send.sender ?? ""
+    guard let receivedAt = submissions.first?.receivedAt else { return }
+    let permits = try await hub.quotas.take(
+      submissions.count, of: .sends, by: sender, at: receivedAt, asWhole: asWhole)
+    count = permits.taken
+    if count < submissions.count {
+      let refusal = hub.quotas.refusal(.sends, retryAfter: permits.retryAfter, count: submissions.count - count)
+      guard count > 0 else { throw refusal }
+      for index in count..<submissions.count { refusals[index] = refusal }
+    }
+    do {
+      try await admitBroadcasts(asWhole: asWhole, at: receivedAt)
+      try await admitHeld(asWhole: asWhole, at: receivedAt)
+    } catch {
+      await giveBack(Array(0..<count), at: now)
+      throw error
+    }
+  }
+
+  /// Returns what submissions have taken that were certainly not accepted.
+  func giveBack(_ indices: [Int], at now: UnixTime) async {
+    guard !indices.isEmpty, let first = submissions.first else { return }
+    let elapsed = max(.zero, now - first.receivedAt)
+    func refund(_ name: QuotaName, _ count: Int) {
+      hub.quotas.refund(count, of: name, to: sender, after: elapsed, at: now)
+    }
+    refund(.sends, indices.count)
+    refund(.devices, indices.reduce(0) { $0 + (devices[$1] ?? 0) })
+    refund(.storedBytes, indices.reduce(0) { $0 + (bytes[$1] ?? 0) })
+    for index in indices where opened.contains(index) {
+      await hub.quotas.close(submissions[index].send.id, by: sender)
+    }
+  }
+
+  private mutating func admitBroadcasts(asWhole: Bool, at now: UnixTime) async throws {
+    let broadcasts = (0..<count).filter { submissions[$0].send.isBroadcast }
+    guard !broadcasts.isEmpty, hub.quotas.limitsBroadcasts(of: sender) else { return }
+    let estimates = await hub.quotas.devices(of: broadcasts.map { submissions[$0].send.audience })
+    do {
+      try await hub.quotas.charge(estimates.reduce(0, +), to: .devices, of: sender, at: now)
+    } catch let refusal as Refusal {
+      return try await refuse(broadcasts, refusal, asWhole: asWhole, at: now)
+    }
+    for (index, estimate) in zip(broadcasts, estimates) {
+      devices[index] = estimate
+      guard estimate >= HubQuotas.largeBroadcast else { continue }
+      let send = submissions[index].send
+      let end = send.acceptedAt + .seconds(send.timeToLive ?? SendRequest.maximumTimeToLive)
+      do {
+        try await hub.quotas.open(send.id, by: sender, until: end, at: now)
+        opened.insert(index)
+      } catch let refusal as Refusal {
+        try await refuse([index], refusal, asWhole: asWhole, at: now)
+      }
+    }
+  }
+
+  private mutating func admitHeld(asWhole: Bool, at now: UnixTime) async throws {
+    let held = (0..<count).filter { submissions[$0].isHeld && refusals[$0] == nil }
+    guard !held.isEmpty else { return }
+    let sizes = held.map { submissions[$0].send.encoded().count + HubQuotas.rowBytes }
+    do {
+      try await hub.quotas.charge(sizes.reduce(0, +), to: .storedBytes, of: sender, at: now)
+      for (index, size) in zip(held, sizes) { bytes[index] = size }
+    } catch let refusal as Refusal {
+      try await refuse(held, refusal, asWhole: asWhole, at: now)
+    }
+  }
+
+  /// Refuses some of several submissions; throws if all must be accepted or there is only one.
+  private mutating func refuse(_ indices: [Int], _ refusal: Refusal, asWhole: Bool, at now: UnixTime) async throws {
+    guard !asWhole, submissions.count > 1 else { throw refusal }
+    await giveBack(indices, at: now)
+    for index in indices {
+      refusals[index] = refusal
+      devices[index] = nil
+    }
+  }
+}

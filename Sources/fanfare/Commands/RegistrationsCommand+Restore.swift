@@ -1,0 +1,53 @@
+import ArgumentParser
+import FanfareCore
+import Registry
+import Roles
+
+extension RegistrationsCommand {
+  /// `fanfare registrations restore`
+  struct Restore: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "restore",
+      abstract: "Brings back registrations that were removed because a push service called their handles dead.",
+      discussion: """
+        For a service that was wrong for a while: select its platform and that time. The registrations come back with \
+        their ids, as they were, as long as they are in the quarantine (registry.quarantineDays). One whose id, handle \
+        or installation belongs to another registration by now is left alone. Needs registry.path or \
+        registry.postgres.url.
+        """)
+
+    @OptionGroup var common: CommonOptions
+    @OptionGroup var target: RegistrationTarget
+
+    @Option(help: "Only registrations of this platform.")
+    var platform: PlatformArgument?
+
+    @Option(help: ArgumentHelp("Only registrations removed at this time or later (RFC 3339).", valueName: "time"))
+    var from: TimeArgument
+
+    @Option(help: ArgumentHelp("Only registrations removed before this time (RFC 3339).", valueName: "time"))
+    var to: TimeArgument
+
+    @Flag(help: "Print what would be restored, and change nothing.")
+    var dryRun = false
+
+    func validate() throws {
+      guard from.time < to.time else { throw ValidationError("--from must be before --to") }
+    }
+
+    func run() async throws {
+      let (hub, store) = try await target.open(common, mustExist: true)
+      var page = QuarantinePage(hub: hub, platform: platform?.platform, dropped: from.time..<to.time)
+      var (restored, taken) = (0, 0)
+      repeat {
+        let step = try await store.restore(page, isTrial: dryRun, at: SystemWallClock().now())
+        restored += step.restored
+        taken += step.taken
+        page.after = step.last
+      } while page.after != nil
+      Console.print(
+        "\(restored) registrations \(dryRun ? "would be restored" : "restored"), "
+          + "\(taken) left alone because their id, handle or installation is taken")
+    }
+  }
+}
