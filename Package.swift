@@ -32,6 +32,7 @@ let metrics: Target.Dependency = .product(name: "Metrics", package: "swift-metri
 let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let nioHTTP1: Target.Dependency = .product(name: "NIOHTTP1", package: "swift-nio")
 let nioHTTPTypes: Target.Dependency = .product(name: "NIOHTTPTypes", package: "swift-nio-extras")
+let nioHTTPTypesHTTP1: Target.Dependency = .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras")
 let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
 let nioSSL: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
 let nioTLS: Target.Dependency = .product(name: "NIOTLS", package: "swift-nio")
@@ -106,8 +107,9 @@ let package = Package(
       name: "FrontEnd",
       dependencies: [
         "CCrypt", "FanfareCore", "Operations", "RDKafka", asyncHTTPClient, collections, coreMetrics, crypto, httpTypes,
-        hummingbird, hummingbirdCore, jwtKit, logging, metrics, nioCore, nioHTTP1, nioHTTPTypes, nioPosix, nioSSL,
-        serviceLifecycle, swiftASN1, x509,
+        hummingbird, hummingbirdCore, jwtKit, logging, metrics, nioCore, nioHTTP1, nioHTTPTypes, nioHTTPTypesHTTP1,
+        nioPosix,
+        nioSSL, nioTLS, serviceLifecycle, swiftASN1, x509,
       ],
       // Embedded in the code, so that the program is a single file.
       resources: [.embedInCode("Description/openapi.json")],
@@ -277,7 +279,7 @@ let package = Package(
       name: "EndToEnd",
       dependencies: [
         "fanfare", "fanfare-dev", "EmbeddedKafka", "FanfareCore", "PostgreSQL", "PrivatePostgreSQL", "RDKafka",
-        "Registry", "Roles", "Support", asyncHTTPClient, logging, nioCore, nioHTTP1,
+        "Registry", "Roles", "Support", asyncHTTPClient, logging, nioCore, nioHTTP1, nioPosix,
       ],
       swiftSettings: house),
   ],

@@ -52,5 +52,13 @@ package struct ClientAddress: Hashable, Sendable, CustomStringConvertible {
       ? text(groups[...]) : "\(text(groups[..<longest.lowerBound]))::\(text(groups[longest.upperBound...]))"
   }
 
-  private var isIPv4: Bool { high == 0 && low >> 32 == 0xFFFF }
+  /// The address with all but the first `count` of its 128 bits cleared.
+  func prefix(_ count: Int) -> ClientAddress {
+    // A shift by all bits gives 0.
+    ClientAddress(
+      high: high & ~(.max >> UInt64(min(64, count))), low: low & ~(.max >> UInt64(max(0, count - 64))))
+  }
+
+  /// Whether the address is an IPv4 address, whose 32 bits are the last of the 128.
+  var isIPv4: Bool { high == 0 && low >> 32 == 0xFFFF }
 }

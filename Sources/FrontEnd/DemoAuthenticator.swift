@@ -32,7 +32,7 @@ package struct DemoAuthenticator: Authenticator {
   }
 
   /// Whether the host is in 127.0.0.0/8, or `::1`, or `localhost`.
-  private static func isLoopback(_ host: String) -> Bool {
+  package static func isLoopback(_ host: String) -> Bool {
     if host == "::1" || host == "[::1]" || host.lowercased() == "localhost" { return true }
     let parts = host.split(separator: ".", omittingEmptySubsequences: false)
     return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }

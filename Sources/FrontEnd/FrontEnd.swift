@@ -2,7 +2,7 @@ package import FanfareCore
 import Hummingbird
 import HummingbirdCore
 package import Logging
-import NIOCore
+import NIOHTTP1
 import NIOPosix
 package import Operations
 import ServiceLifecycle
@@ -59,6 +59,9 @@ package final class FrontEnd: Service {
   /// All routes, for tests and for the answers to unknown methods.
   let routes = RouteTable()
 
+  /// The bodies that are held now, for tests.
+  let bodies: BodyBudget
+
   private let configuration: FrontEndConfiguration
   private let responder: RouterResponder<FrontEndContext>
   private let logger: Logger
@@ -77,6 +80,7 @@ package final class FrontEnd: Service {
       throw FrontEndError(.configuration, "hubs must name each hub once")
     }
     self.configuration = configuration
+    bodies = BodyBudget(limit: configuration.maximumBodyBytesInMemory)
     self.logger = logger
     let router = RecordingRouter(
       router: Router(context: FrontEndContext.self, options: .autoGenerateHeadEndpoints), routes: routes)
@@ -102,30 +106,37 @@ package final class FrontEnd: Service {
 
   private func makeServer() -> any Service {
     let (configuration, responder, logger, listening) = (configuration, responder, logger, listening)
-    let decoder = HTTP1Channel.Configuration.DecoderConfiguration(
-      maxHeaderFieldSize: configuration.maximumHeaderFieldSize, maxHeaderListSize: configuration.maximumHeaderSize,
-      maxHeaderFieldCount: configuration.maximumHeaderCount)
+    var decoder = NIOHTTPDecoderLimitConfiguration()
+    decoder.maxHeaderFieldSize = configuration.maximumHeaderFieldSize
+    decoder.maxHeaderListSize = configuration.maximumHeaderSize
+    decoder.maxHeaderFieldCount = configuration.maximumHeaderCount
     // Beyond this, reading a refused body to its end costs more than a new connection.
-    let maximumBodyBytes = 4 * max(configuration.maximumBodySize, configuration.maximumBatchSize)
-    let channel = HTTP1Channel.Configuration(
-      additionalChannelHandlers: [
-        ConnectionGuard(
-          limits: ConnectionGuard.Limits(
-            bodyTimeout: configuration.bodyTimeout, writeTimeout: configuration.writeTimeout,
-            drainTimeout: configuration.drainTimeout, maximumBodyBytes: maximumBodyBytes))
-      ],
-      idleTimeout: TimeAmount(configuration.idleTimeout), httpDecoderConfiguration: decoder)
+    let maximumDiscard = 4 * max(configuration.maximumBodySize, configuration.maximumBatchSize)
+    let table = ConnectionTable(
+      maximum: configuration.maximumConnections, maximumPerAddress: configuration.maximumConnectionsPerAddress)
+    let proxies = configuration.proxies
     // Not Hummingbird's `Application`, which makes a logger with metadata and a task-local value for every request.
-    let connections = LoopBoundChannel(configuration: channel, maximumBodySize: configuration.maximumBodySize) {
-      request, channel in
-      try await responder.respond(
-        to: request, context: FrontEndContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
-      )
+    let connections = LoopBoundChannel(
+      configuration: LoopBoundChannel.Configuration(
+        guarding: ConnectionGuard.Limits(
+          firstRequestTimeout: configuration.firstRequestTimeout, idleTimeout: configuration.idleTimeout,
+          writeTimeout: configuration.writeTimeout, drainTimeout: configuration.drainTimeout,
+          maximumBodyBytes: maximumDiscard),
+        reading: RequestAggregator.Limits(
+          wholeBodySize: configuration.maximumBodySize, bodyTimeout: configuration.bodyTimeout,
+          maximumDiscard: maximumDiscard),
+        decoder: decoder, table: table, budget: bodies,
+        proxies: proxies, tls: configuration.tls)
+    ) { request, connection in
+      let address =
+        connection.isProxy ? proxies.client(in: request.headers, behind: connection.peer) : connection.peer
+      return try await responder.respond(
+        to: request, context: FrontEndContext(source: RequestSource(connection, address: address, logger: logger)))
     }
     return connections.server(
       configuration: ServerConfiguration(
         address: .hostname(configuration.host, port: configuration.port), backlog: 1024,
-        availableConnectionsDelegate: MaximumAvailableConnections(configuration.maximumConnections, logger: logger)),
+        availableConnectionsDelegate: ConnectionTable.Gate(table)),
       onServerRunning: { channel in listening.resolve(channel.localAddress?.port) },
       eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger)
   }
@@ -135,7 +146,9 @@ package final class FrontEnd: Service {
     operations: OperationsRoutes?
   ) {
     let clock = dependencies.clock
-    router.add(middleware: AnswerMiddleware(routes: router.routes, clock: clock))
+    router.add(
+      middleware: AnswerMiddleware(
+        routes: router.routes, origins: OriginRule(allowed: configuration.allowedOrigins), clock: clock))
     operations?.addLiveness(to: router)
     DescriptionRoute().add(to: router)
     let access = AccessControl(

@@ -17,11 +17,23 @@ package struct FrontEndConfiguration: Sendable {
   package var maximumHeaderSize = 32 * 1024
   /// The most header fields of a request.
   package var maximumHeaderCount = 100
-  /// The most open connections; further ones wait to be accepted.
+  /// The most open connections. When there are more, those that are idle longest are closed.
   package var maximumConnections = 8192
+  /// The most open connections of one address (of IPv6: of its first 64 bits). Trusted proxies are exempt.
+  package var maximumConnectionsPerAddress = 1024
+  /// The most bytes of all bodies that are read or whose requests are being answered.
+  package var maximumBodyBytesInMemory = 64 * 1024 * 1024
+  /// The proxies from which alone `X-Forwarded-For` is believed.
+  package var proxies = TrustedProxies()
+  /// The origins of web pages whose requests are accepted with ambient credentials.
+  package var allowedOrigins: Set<String> = []
+  /// TLS of the listener; nil for none.
+  package var tls: ServerTLS?
+  /// The time for the first request of a connection to begin, with the TLS handshake.
+  package var firstRequestTimeout: Duration = .seconds(10)
   /// The time for the body of a request to arrive.
   package var bodyTimeout: Duration = .seconds(30)
-  /// An idle connection is closed after this time; also the time for the header section of a request.
+  /// An idle connection is closed after this time; also the time for the header section of a later request.
   package var idleTimeout: Duration = .seconds(75)
   /// The time after which a client that reads nothing of its answers loses the connection.
   /// At most twice as long.
@@ -47,6 +59,11 @@ package struct FrontEndConfiguration: Sendable {
     try check(maximumHeaderSize >= maximumHeaderFieldSize, "maximumHeaderSize", "at least maximumHeaderFieldSize")
     try check(maximumHeaderCount >= 16, "maximumHeaderCount", "at least 16")
     try check(maximumConnections >= 1, "maximumConnections", "at least 1")
+    try check(maximumConnectionsPerAddress >= 1, "maximumConnectionsPerAddress", "at least 1")
+    try check(
+      maximumBodyBytesInMemory >= max(maximumBodySize, maximumBatchSize), "maximumBodyBytesInMemory",
+      "at least the largest body")
+    try check(firstRequestTimeout > .zero, "firstRequestTimeout", "positive")
     try check(bodyTimeout > .zero, "bodyTimeout", "positive")
     try check(idleTimeout > .zero, "idleTimeout", "positive")
     try check(writeTimeout > .zero, "writeTimeout", "positive")

@@ -24,6 +24,17 @@ package final class Producer: Sendable {
     var inFlight = InFlight()
     /// The number of records given up by `close`.
     var abandoned = 0
+    var reach = Reach.unknown
+  }
+
+  /// What is known about the way to the brokers.
+  private enum Reach {
+    /// No connection has failed since a broker answered.
+    case unknown
+    /// A connection has failed, and the brokers are asked whether one is left.
+    case doubtful
+    /// No broker has answered.
+    case none
   }
 
   private enum Phase {
@@ -110,6 +121,9 @@ package final class Producer: Sendable {
       case .closing, .closed: return .failure(RDKafkaError(code: .closed, message: "the producer is closed"))
       case .created, .running: break
       }
+      if case .none = state.reach {
+        return .failure(RDKafkaError(code: .unreachable, message: "no broker is reachable"))
+      }
       guard let handle = state.handle else {
         return .failure(RDKafkaError(code: .notPersisted, message: "the producer has failed and is being replaced"))
       }
@@ -171,6 +185,11 @@ package final class Producer: Sendable {
     state.withLock { $0.inFlight.count }
   }
 
+  /// Whether records are refused because no broker is reachable.
+  package var refusesRecords: Bool {
+    state.withLock { if case .none = $0.reach { true } else { false } }
+  }
+
   /// How often a handle was replaced after a fatal error.
   package var handleReplacements: Int {
     state.withLock { $0.generation }
@@ -227,6 +246,8 @@ extension Producer {
       for notice in notices { notice.log(to: logger) }
       if let handle, handle.isDead(notices) {
         retire(handle)
+      } else if configuration.refusesWhileUnreachable, notices.contains(where: \.isLostConnection) {
+        checkReach()
       }
       if state.withLock({ $0.handle == nil }) {
         // A handle that fails at once must not be replaced in a tight loop.
@@ -240,6 +261,44 @@ extension Producer {
       if isBusy { Pause.toGather() }
     }
     finish()
+  }
+
+  /// Asks the brokers whether one is reachable, until one answers. Records are refused while none does.
+  ///
+  /// librdkafka reports lost connections one by one, and a single one means little.
+  private func checkReach() {
+    let isFirst = state.withLock { state in
+      guard case .unknown = state.reach else { return false }
+      state.reach = .doubtful
+      return true
+    }
+    guard isFirst else { return }
+    // On a thread of its own: the request for metadata blocks, and this one serves delivery reports.
+    BlockingCalls.detach { [self] in
+      while true {
+        // A handle that failed is being replaced; a closed producer has none or needs no answer.
+        let (handle, isOpen) = state.withLock { state in
+          if case .running = state.phase { (state.handle, true) } else { (nil, false) }
+        }
+        guard isOpen else { return state.withLock { $0.reach = .unknown } }
+        let isReachable = handle?.handle.hasReachableBroker(timeoutMilliseconds: 1000) ?? false
+        let hasChanged = state.withLock { state in
+          let was = state.reach
+          state.reach = isReachable ? .unknown : .none
+          return switch (was, state.reach) {
+          case (.none, .unknown), (.doubtful, .none): true
+          default: false
+          }
+        }
+        if hasChanged {
+          logger.log(
+            level: isReachable ? .notice : .warning,
+            isReachable ? "Kafka is reachable again" : "No Kafka broker is reachable; records are refused")
+        }
+        if isReachable { return }
+        Pause.briefly()
+      }
+    }
   }
 
   /// Whether the producer is closing and has no records in flight, or no time left.

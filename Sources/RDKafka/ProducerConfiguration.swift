@@ -19,6 +19,9 @@ package struct ProducerConfiguration: Sendable {
   package var queueBytes = 64 * 1024 * 1024
   /// The largest record, key and headers included; a larger one fails with `messageTooLarge`.
   package var maximumRecordBytes = 1_000_000
+  /// Whether records fail at once with `unreachable` while the client knows that it reaches no broker.
+  /// Otherwise they wait for one, at most ``deliveryTimeout``.
+  package var refusesWhileUnreachable = false
   /// How long the producer flushes when `run()` is cancelled instead of closed.
   package var closeTimeout: Duration = .seconds(5)
 

@@ -20,6 +20,9 @@ package enum APIRole {
   /// refuses sends before records are dropped.
   package static func services(_ runtime: Runtime, backlog: BacklogMonitor? = nil) async throws -> RoleServices {
     let settings = runtime.settings
+    try settings.api.requireProtection()
+    var configuration = settings.api.frontEnd
+    configuration.tls = try settings.api.tls?.makeTLS()
     let check = try await DurabilityCheck.start(
       settings.kafka, role: "api", topics: settings.intakeTopics, logger: runtime.logger)
     let registry = try await settings.registry.open(role: "api", waits: true, logger: runtime.logger)
@@ -32,7 +35,7 @@ package enum APIRole {
     }
     let (role, frontEnd) = try services(
       runtime, client: try settings.kafka.client("api"), registry: registry, history: history,
-      configuration: settings.api.frontEnd,
+      configuration: configuration,
       hubs: hubs, backlog: backlog)
     var services = [check].compactMap { $0 } + role.services
     services += settings.kafka.credentialWatches(logger: runtime.logger)
@@ -40,8 +43,14 @@ package enum APIRole {
       Announcement(name: "api", file: settings.api.announceFile, logger: runtime.logger) {
         Announcement.address(host: settings.api.frontEnd.host, port: try await frontEnd.boundPort())
       })
-    services += runtime.operations(checks: role.checks)
-    return RoleServices(services: services, checks: role.checks)
+    var checks = role.checks
+    if let settings = settings.api.tls, let tls = configuration.tls {
+      let certificate = ListenerCertificate(settings, tls: tls, clock: runtime.clock)
+      checks.append(certificate.check)
+      services.append(certificate.watch(logger: runtime.logger))
+    }
+    services += runtime.operations(checks: checks)
+    return RoleServices(services: services, checks: checks)
   }
 
   /// Creates the front end without an operations server, over an open registry and ledger.
@@ -51,12 +60,13 @@ package enum APIRole {
     configuration: FrontEndConfiguration, hubs: [HubCallers], backlog: BacklogMonitor? = nil
   ) throws -> (RoleServices, FrontEnd) {
     let settings = runtime.settings
-    let producer = try Producer(
-      configuration: ProducerConfiguration(client: client), logger: runtime.logger, backlog: backlog)
-    var services: [any Service] = [UntilShutdown { await producer.run() }] + hubs.flatMap(\.services)
+    var production = ProducerConfiguration(client: client)
+    production.refusesWhileUnreachable = true
+    let producer = try Producer(configuration: production, logger: runtime.logger, backlog: backlog)
+    var services: [any Service] = [UntilShutdown("producer") { await producer.run() }] + hubs.flatMap(\.services)
     var (hasRoom, isInformed): (@Sendable () -> Bool, @Sendable () -> Bool) = ({ true }, { true })
     if let backlog {
-      services.append(UntilShutdown { await backlog.run() })
+      services.append(UntilShutdown("backlog monitor") { await backlog.run() })
       (hasRoom, isInformed) = ({ backlog.hasRoom() }, { backlog.isInformed })
     }
     var checks: [any ReadinessCheck] = [

@@ -4,27 +4,27 @@ import Logging
 import PushServices
 import ServiceLifecycle
 
-/// Gives a sender, or the Kafka clients, their new credential when the credential's files change.
+/// Gives a sender, a listener or the Kafka clients their new credential when the credential's files change.
 ///
 /// No restart is needed, and requests in flight are not lost.
 ///
 /// It reads the files once a second and compares their contents, because a credential often lies behind a symbolic
-/// link. If the new credential is unusable, the watch logs the error and the sender keeps the old one.
+/// link. If the new credential is unusable, the watch logs the error and the old one stays in use.
 struct CredentialWatch: Service {
   /// Names the credential in the log.
   let metadata: Logger.Metadata
   /// The files that hold the credential.
   let files: [String]
   let logger: Logger
-  /// Reads the files and gives the sender their contents. Returns false if the sender has them already.
+  /// Reads the files and gives the user of the credential their contents. Returns false if it has them already.
   let use: @Sendable () throws -> Bool
 
   private static let interval = Duration.seconds(1)
 
   func run() async throws {
     await cancelWhenGracefulShutdown {
-      // The files may have changed since the start, so the first contents count as new. The sender ignores a credential
-      // that it already has.
+      // The files may have changed since the start, so the first contents count as new. A credential that is
+      // in use already is ignored.
       var known: [Data] = []
       while true {
         // A file that cannot be read may be in the middle of a replacement; the old credential stays in use.

@@ -7,9 +7,10 @@ package import ServiceLifecycle
 /// A service that listens on a configured address.
 ///
 /// If the address or port is unavailable, the error names its key.
-package struct Listener: Service {
+package struct Listener: Service, NamedService {
   /// The section of the key `host`.
   private let section: String
+  var name: String { "listener of \(section)" }
   /// The keys of the ports, for errors.
   private let ports: String
   private let service: any Service

@@ -13,10 +13,13 @@ package struct RoleServices: Sendable {
 }
 
 /// A service that runs `body` until shutdown cancels its task.
-package struct UntilShutdown: Service {
+package struct UntilShutdown: Service, NamedService {
+  let name: String
   private let body: @Sendable () async throws -> Void
 
-  package init(_ body: @escaping @Sendable () async throws -> Void) {
+  /// `name` says what runs, for log lines.
+  package init(_ name: String = "background work", _ body: @escaping @Sendable () async throws -> Void) {
+    self.name = name
     self.body = body
   }
 

@@ -42,18 +42,12 @@ package struct Runtime: Sendable {
     self.clock = clock
   }
 
-  /// Runs a role until SIGTERM or SIGINT, then drains it. Throws the error that ends it otherwise.
-  package func run(_ role: RoleServices) async throws {
-    try await ServiceGroup(
-      configuration: ServiceGroupConfiguration(
-        services: role.services.map { ServiceGroupConfiguration.ServiceConfiguration(service: $0) },
-        gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
-    ).run()
-  }
+  /// Runs a role until SIGTERM or SIGINT, then drains it; see `RoleRun`. Throws the error that ends it otherwise.
+  package func run(_ role: RoleServices) async throws { try await RoleRun(logger: logger).run(role.services) }
 
   /// Writes the number of suppressed security events from time to time.
   var securityReports: any Service {
-    UntilShutdown { [security] in
+    UntilShutdown("security reports") { [security] in
       defer { security.reportSuppressed() }
       while true {
         do { try await Task.sleep(for: .seconds(60)) } catch { return }

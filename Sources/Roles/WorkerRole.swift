@@ -96,8 +96,10 @@ package enum WorkerRole {
       RetiredRetries(
         client: client, topics: settings.kafka.topics, producer: producer, clock: runtime.clock, logger: runtime.logger)
     )
-    let producing = [producer, broadcastProducer].map { producer in UntilShutdown { await producer.run() } }
-    let running = senders.values.flatMap(\.self).map { sender in UntilShutdown { try await sender.run() } }
+    let producing = [producer, broadcastProducer].map { producer in UntilShutdown("producer") { await producer.run() } }
+    let running = senders.values.flatMap(\.self).map { sender in
+      UntilShutdown("sender of \(sender.platform.rawValue)") { try await sender.run() }
+    }
     return RoleServices(
       services: producing + running + pumps + [worker],
       checks: [

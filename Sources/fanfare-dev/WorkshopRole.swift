@@ -35,7 +35,7 @@ struct RoleCommand: AsyncParsableCommand {
       services = try await LedgerRole.services(runtime)
     }
     if let clock = runtime.clock as? SteppedWallClock {
-      services.services.insert(UntilShutdown { await clock.run() }, at: 0)
+      services.services.insert(UntilShutdown("clock") { await clock.run() }, at: 0)
     }
     try await runtime.run(services)
   }

@@ -123,10 +123,28 @@ import Testing
     (["ledger", "--config", "/nonexistent/fanfare.yaml"], [:], "--config names a file that cannot be read"),
     (
       ["api"],
-      demo.merging(["FANFARE_API_HOST": "203.0.113.1", "FANFARE_HUB_DEFAULT_AUTHENTICATION_ALLOW_REMOTE": "true"]) {
+      demo.merging([
+        "FANFARE_API_HOST": "203.0.113.1", "FANFARE_HUB_DEFAULT_AUTHENTICATION_ALLOW_REMOTE": "true",
+        "FANFARE_API_PROXIES": "10.0.0.0/8",
+      ]) {
         $1
       },
       "api.host must be an address"
+    ),
+    (
+      ["api"],
+      demo.merging(["FANFARE_API_HOST": "0.0.0.0", "FANFARE_HUB_DEFAULT_AUTHENTICATION_ALLOW_REMOTE": "true"]) { $1 },
+      "api.host must be a loopback address without TLS"
+    ),
+    (["api"], demo.merging(["FANFARE_API_PROXIES": "10.0.0.0/40"]) { $1 }, "api.proxies must be a list"),
+    (
+      ["api"], demo.merging(["FANFARE_API_TLS_CERTIFICATE_FILE": "nowhere"]) { $1 },
+      "api.tls.keyFile is missing"
+    ),
+    (
+      ["api"],
+      demo.merging(["FANFARE_API_TLS_CERTIFICATE_FILE": "nowhere", "FANFARE_API_TLS_KEY_FILE": "nowhere"]) { $1 },
+      "api.tls.certificateFile names a file that cannot be read"
     ),
     (
       ["worker"], platform.merging(["FANFARE_OPERATIONS_HOST": "nowhere.invalid"]) { $1 },

@@ -113,11 +113,14 @@ final class Deployment: Sendable {
 
   /// Starts another front end and returns callers for it and for its operations address once it is ready.
   func startObservedFrontEnd() async throws -> (caller: Caller, operations: Caller) {
-    let process = try processes.start("api", environment, directory)
+    let process = try startFrontEndProcess()
     let addresses = try await process.addresses(of: "api", "operations").map { Caller(base: "http://" + $0) }
     try await eventually("the front end to be ready") { try await addresses[1].get("/readyz").status == 200 }
     return (addresses[0], addresses[1])
   }
+
+  /// Starts another front end without waiting for it.
+  func startFrontEndProcess() throws -> ChildProcess { try processes.start("api", environment, directory) }
 
   /// Starts another worker. It needs some seconds to join; see `ready`.
   func startWorker() throws -> ChildProcess { try processes.start("worker", environment, directory) }

@@ -96,6 +96,28 @@ import Testing
     }
   }
 
+  /// A batch of nonsense must not be answered with many times its size.
+  @Test func errorsAreAbbreviatedAfterTheFirstHundred() async throws {
+    try await Harness.run { app in
+      let lines = (0..<1000).map { $0 % 10 == 0 ? line("\($0)") : "x" }
+      let reply = try await app.request(.post, "/api/sends/batch", body: lines.joined(separator: "\n"), type: ndjson)
+      let answers = try answers(reply)
+      #expect(answers.count == lines.count)
+      var refused = 0
+      for (index, answer) in answers.enumerated() {
+        guard index % 10 != 0 else {
+          #expect(answer["id"] != nil)
+          continue
+        }
+        refused += 1
+        #expect(answer["error"]?["code"] == "malformedBody")
+        #expect(answer["error"]?["status"] == 400)
+        #expect((answer["error"]?["detail"] != nil) == (refused <= 100))
+      }
+      #expect(reply.body.count < 100 * 300 + 1000 * 60)
+    }
+  }
+
   /// Otherwise a megabyte of line feeds would be answered with hundreds of megabytes of problems.
   @Test func batchWithMoreLinesThanPossibleSendsIsRefused() async throws {
     let sink = RecordingSink()

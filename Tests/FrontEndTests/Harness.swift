@@ -43,6 +43,7 @@ struct Harness: Sendable {
   }
 
   let port: Int
+  let frontEnd: FrontEnd
   let registry: any DeviceRegistry & SecurePayloadStore & BroadcastStore & ScheduledSendStore
   let clock: ManualClock
 
@@ -68,7 +69,8 @@ struct Harness: Sendable {
       logger: setup.logger)
     try await withThrowingTaskGroup { group in
       group.addTask { try await frontEnd.run() }
-      let harness = Harness(port: try await frontEnd.boundPort(), registry: temporary.registry, clock: clock)
+      let harness = Harness(
+        port: try await frontEnd.boundPort(), frontEnd: frontEnd, registry: temporary.registry, clock: clock)
       try await body(harness)
       group.cancelAll()
       while let result = await group.nextResult() {

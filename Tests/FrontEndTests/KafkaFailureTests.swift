@@ -37,6 +37,34 @@ import Testing
     }
   }
 
+  /// A caller must not wait for what the server knows already. With this delivery timeout only an answer at once ends
+  /// the test.
+  @Test func sendFailsAtOnceWhileKafkaIsKnownToBeAway() async throws {
+    let kafka = try TestKafka.embedded()
+    let topics = try await kafka.sendsTopic()
+    try await kafka.withProducer(configure: {
+      $0.deliveryTimeout = .seconds(600)
+      $0.refusesWhileUnreachable = true
+    }) { producer in
+      try await producer.prepare(topics: [topics.sends], timeout: .seconds(10))
+      try await Harness.run({
+        $0.sink = KafkaSink(producer: producer)
+        $0.configuration.topics = topics
+      }) { app in
+        #expect(try await app.request(.post, "/api/sends", body: send).status == 202)
+        #expect(!producer.refusesRecords)
+        try kafka.cluster?.setBroker(isUp: false)
+        while !producer.refusesRecords { await Task.yield() }
+        for _ in 0..<20 {
+          try await app.request(.post, "/api/sends", body: send).expectProblem(503, "kafkaUnavailable")
+        }
+        try kafka.cluster?.setBroker(isUp: true)
+        while producer.refusesRecords { await Task.yield() }
+        #expect(try await app.request(.post, "/api/sends", body: send).status == 202)
+      }
+    }
+  }
+
   @Test func sendsAreAcceptedAgainAfterAKafkaOutage() async throws {
     let kafka = try TestKafka.embedded()
     let topics = try await kafka.sendsTopic()

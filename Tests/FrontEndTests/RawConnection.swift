@@ -18,6 +18,11 @@ enum RawConnection {
     }
   }
 
+  /// Sends bytes and reads until the server closes or resets the connection.
+  static func exchangeUntilClosed(_ text: String, port: Int) async throws -> String {
+    do { return try await exchange(text, port: port) } catch is IOError { return "" }
+  }
+
   /// Sends bytes, reads until the server closes its half, then sends until writing fails.
   ///
   /// - Returns: The received text, and the number of bytes sent after it.
@@ -52,6 +57,45 @@ enum RawConnection {
         // The server reset the connection.
       }
       return String(buffer: received)
+    }
+  }
+
+  /// Sends bytes and returns the first answer, without the end of the request. Then closes the connection.
+  static func firstAnswer(to text: String, port: Int) async throws -> (head: String, body: String) {
+    var answer = (head: "", body: "")
+    try await converse(port: port) { exchange in answer = try await exchange(text) }
+    return answer
+  }
+
+  /// Opens a connection and calls `body` with a function that sends bytes and returns the next answer.
+  static func converse(
+    port: Int, _ body: ((String) async throws -> (head: String, body: String)) async throws -> Void
+  ) async throws {
+    try await connect(port).executeThenClose { inbound, outbound in
+      var iterator = inbound.makeAsyncIterator()
+      try await body { text in
+        try await outbound.write(ByteBuffer(string: text))
+        var received = ""
+        while true {
+          guard let chunk = try await iterator.next(isolation: #isolation) else {
+            throw UnexpectedReply(text: received)
+          }
+          received += String(buffer: chunk)
+          guard let end = received.range(of: "\r\n\r\n")?.upperBound else { continue }
+          let field = received[..<end].lowercased().firstMatch(of: /\r\ncontent-length: (\d+)\r\n/)?.output.1
+          guard received[end...].utf8.count >= field.flatMap({ Int($0) }) ?? 0 else { continue }
+          if let answer = split(received).first { return answer }
+        }
+      }
+    }
+  }
+
+  /// Opens a connection for each text, sends it, and keeps the connections open until `body` returns.
+  static func holding(_ texts: [String], port: Int, _ body: () async throws -> Void) async throws {
+    guard let first = texts.first else { return try await body() }
+    try await connect(port).executeThenClose { _, outbound in
+      try await outbound.write(ByteBuffer(string: first))
+      try await holding(Array(texts.dropFirst()), port: port, body)
     }
   }
 

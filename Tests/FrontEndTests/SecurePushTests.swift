@@ -89,7 +89,7 @@ import Testing
         400, "malformedBody")
       try await app.request(.post, "/api/notifications/secure?to_tag=bob", as: "devon", body: #""x""#)
         .expectProblem(403, "forbidden")
-      try await app.request(.get, "/api/notifications/secure", as: "bob").expectProblem(404, "notFound")
+      try await app.request(.get, "/api/notifications/secure", as: "bob").expectProblem(405, "methodNotAllowed")
       #expect(sink.isEmpty)
     }
   }

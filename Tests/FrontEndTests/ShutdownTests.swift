@@ -50,7 +50,8 @@ import Testing
     let services = ServiceGroup(services: [frontEnd], logger: TestKafka.quietLogger)
     try await withThrowingTaskGroup { group in
       group.addTask { try await services.run() }
-      let app = Harness(port: try await frontEnd.boundPort(), registry: temporary.registry, clock: ManualClock())
+      let app = Harness(
+        port: try await frontEnd.boundPort(), frontEnd: frontEnd, registry: temporary.registry, clock: ManualClock())
       try await body(app, services)
       try await group.waitForAll()
     }
@@ -93,6 +94,25 @@ import Testing
       let count = text.utf8.count { $0 == UInt8(ascii: "\n") }
       let head = RawConnection.split(String(text.prefix(2000)))[0].head.utf8.count { $0 == UInt8(ascii: "\n") } + 2
       #expect(count - head == lines)
+    }
+  }
+
+  /// Nothing that a stranger leaves unfinished may delay the shutdown.
+  @Test(arguments: [
+    "", "GET / HTTP/1.1\r\nHost", "POST /api/sends HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{",
+  ])
+  func unfinishedRequestOfAStrangerDoesNotDelayShutdown(text: String) async throws {
+    try await run(configure: {
+      $0.drainTimeout = .seconds(3600)
+      $0.bodyTimeout = .seconds(3600)
+    }) { app, services in
+      let complete = "GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n"
+      // The answer to the complete request shows that the server has read the connection.
+      _ = try await RawConnection.exchange(
+        complete + text, port: app.port,
+        pausing: {
+          await services.triggerGracefulShutdown()
+        })
     }
   }
 

@@ -195,3 +195,17 @@ struct BrokenRegistry: DeviceRegistry, RegistrationDirectory {
     seenBefore: UnixTime, hub: HubName, of slice: RegistrationSlice, limit: Int, at now: UnixTime
   ) async throws -> ExpiryStep { throw error }
 }
+
+/// An authenticator that notes where callers come from, and admits nobody.
+final class AddressRecorder: Authenticator {
+  private let noted = Mutex<[String]>([])
+
+  var addresses: [String] { noted.withLock { $0 } }
+
+  var challenge: String { BasicCredentials.challenge }
+
+  func authenticate(_ credentials: Credentials, hub: HubName, from address: ClientAddress) async throws -> Principal? {
+    noted.withLock { $0.append(address.description) }
+    return nil
+  }
+}

@@ -57,7 +57,7 @@ extension JSONReader {
   /// That reader starts at depth 0, and its errors give paths relative to the value.
   mutating func readNested<Value>(_ body: (inout JSONReader) throws(JSONError) -> Value) throws(JSONError) -> Value {
     skipWhitespace()
-    var inner = JSONReader(validated: bytes[position...])
+    var inner = JSONReader(validated: bytes[position...], refusesLoneSurrogates: refusesLoneSurrogates)
     let value = try body(&inner)
     position = inner.position
     return value
@@ -66,6 +66,7 @@ extension JSONReader {
   /// Skips a string including its quotes. Returns whether it contains escapes.
   mutating func skipString() throws(JSONError) -> Bool {
     position += 1
+    let start = position
     var hasEscapes = false
     while true {
       position += bytes.span.plainCount(from: position - bytes.startIndex)
@@ -73,6 +74,9 @@ extension JSONReader {
       switch bytes[position] {
       case UInt8(ascii: "\""):
         position += 1
+        if hasEscapes, refusesLoneSurrogates, Self.hasLoneSurrogate(bytes[start..<(position - 1)]) {
+          throw error("has a lone surrogate, which is no character")
+        }
         return hasEscapes
       case UInt8(ascii: "\\"):
         hasEscapes = true
@@ -117,6 +121,30 @@ extension JSONReader {
       position += 1
     }
     guard position > start else { throw grammarError() }
+  }
+
+  /// Whether a string's content, whose escapes `skipString` has checked, has half of a surrogate pair.
+  private static func hasLoneSurrogate(_ content: ArraySlice<UInt8>) -> Bool {
+    var rest = content
+    // The index behind the last high surrogate: the low one must begin there.
+    var pending: Int?
+    while let backslash = rest.firstIndex(of: UInt8(ascii: "\\")) {
+      if let pending, pending != backslash { return true }
+      guard rest[backslash + 1] == UInt8(ascii: "u") else {
+        if pending != nil { return true }
+        rest = rest[(backslash + 2)...]
+        continue
+      }
+      let unit = rest[(backslash + 2)..<(backslash + 6)].reduce(0) { $0 << 4 | UInt16(Hexadecimal.value(of: $1) ?? 0) }
+      rest = rest[(backslash + 6)...]
+      switch (unit & 0xFC00, pending) {
+      case (0xD800, nil): pending = rest.startIndex
+      case (0xDC00, .some): pending = nil
+      case (0xD800, .some), (0xDC00, nil), (_, .some): return true
+      default: break
+      }
+    }
+    return pending != nil
   }
 
   /// The text of a string's content after `skipString` has checked its escapes.

@@ -13,6 +13,8 @@ package struct JSONReader: Sendable {
   /// Inline storage saves several allocations per record.
   private var path = InlineArray<32, PathStep>(repeating: .index(0))
   private var depth = 0
+  /// Whether an escaped lone surrogate is an error. Otherwise it is read as U+FFFD.
+  let refusesLoneSurrogates: Bool
 
   /// The byte range of a member's key, or an element's index.
   private enum PathStep: Sendable {
@@ -21,13 +23,17 @@ package struct JSONReader: Sendable {
   }
 
   /// Begins at the start of a document. Throws if the bytes are not UTF-8.
-  package init(_ bytes: ArraySlice<UInt8>) throws(JSONError) {
-    self.init(validated: bytes)
+  ///
+  /// `refusesLoneSurrogates` is for documents of callers: text with half a character cannot be passed on. Topic records
+  /// may contain such text since before it was refused.
+  package init(_ bytes: ArraySlice<UInt8>, refusesLoneSurrogates: Bool = false) throws(JSONError) {
+    self.init(validated: bytes, refusesLoneSurrogates: refusesLoneSurrogates)
     do { _ = try UTF8Span(validating: bytes.span) } catch { throw JSONError(field: "", problem: "is not UTF-8") }
   }
 
   /// Begins at the start of a part of a document that another reader has validated as UTF-8.
-  init(validated bytes: ArraySlice<UInt8>) {
+  init(validated bytes: ArraySlice<UInt8>, refusesLoneSurrogates: Bool = false) {
+    self.refusesLoneSurrogates = refusesLoneSurrogates
     self.bytes = bytes
     position = bytes.startIndex
   }

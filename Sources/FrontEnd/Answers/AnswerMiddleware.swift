@@ -11,6 +11,7 @@ struct AnswerMiddleware: RouterMiddleware {
   typealias Context = FrontEndContext
 
   let routes: RouteTable
+  let origins: OriginRule
   let metrics = RequestMetrics()
   let date = DateField()
   let clock: any WallClock
@@ -23,6 +24,7 @@ struct AnswerMiddleware: RouterMiddleware {
     context.requestID = RequestIdentity.requestID(of: request.headers)
     var response: Response
     do {
+      try origins.check(request, context)
       response = try await next(request, context)
     } catch {
       response = answer(to: error, request: request, context: context)

@@ -27,6 +27,14 @@ struct Problem {
     }
   }
 
+  /// Only `status` and `code`.
+  var abbreviation: [UInt8] {
+    JSONWriter.object {
+      $0.member("status", refusal.code.answer.status.code)
+      $0.member("code", refusal.code.rawValue)
+    }
+  }
+
   /// `Content-Type`, `Cache-Control`, and the header fields that the status requires.
   var headers: HTTPFields {
     var fields: HTTPFields = [.contentType: Self.mediaType, .cacheControl: "no-store"]
@@ -34,6 +42,8 @@ struct Problem {
     switch refusal.code {
     // A field for each challenge: few clients can split a list of them.
     case .unauthenticated: fields[values: .wwwAuthenticate] = refusal.challenges
+    // RFC 9110 §15.5.16.
+    case .unsupportedMediaType: fields[.acceptEncoding] = "identity"
     case .methodNotAllowed: fields[.allow] = refusal.allowedMethods.map(\.rawValue).joined(separator: ", ")
     default: break
     }
@@ -66,6 +76,8 @@ enum ProblemCode: String, CaseIterable, Sendable {
   case notFound
   /// The path exists but does not have the method.
   case methodNotAllowed
+  /// The method or the transfer coding is not one that the server knows.
+  case notImplemented
   /// The body did not arrive in time.
   case requestTimeout
   /// The object is not in the state that the request assumes.
@@ -134,6 +146,7 @@ extension ProblemCode {
     case .forbidden: Answer(.forbidden, "Not allowed")
     case .notFound: Answer(.notFound, "Not found")
     case .methodNotAllowed: Answer(.methodNotAllowed, "Method not allowed")
+    case .notImplemented: Answer(.notImplemented, "Not implemented")
     case .requestTimeout: Answer(.requestTimeout, "Request took too long")
     case .conflict: Answer(.conflict, "Conflict")
     case .keyReused: Answer(.conflict, "Key used for another request")

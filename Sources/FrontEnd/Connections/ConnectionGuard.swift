@@ -1,17 +1,13 @@
-import FanfareCore
 import HTTPTypes
-import Hummingbird
 import NIOCore
-import NIOHTTP1
 import NIOHTTPTypes
 
-/// Enforces limits and HTTP rules on one connection, between the parser and the framework.
+/// Enforces the time limits of one connection, and closes it when its last answer is written.
 ///
-/// - Closes the connection if a body arrives too slowly or does not end, or if answers are not read.
-/// - Answers `Expect: 100-continue`.
-/// - Replaces the framework's answer to malformed HTTP by a problem document.
-/// - Delays closing until all earlier answers are written.
-final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
+/// - Closes a connection without a request: a new one after a short time, others when idle for long or evicted.
+/// - Closes it if answers are not read, or if more is sent of a refused body than is worth reading.
+/// - Marks the last answer, and delays closing until all answers are written.
+final class ConnectionGuard: ChannelDuplexHandler {
   typealias InboundIn = HTTPRequestPart
   typealias InboundOut = HTTPRequestPart
   typealias OutboundIn = HTTPResponsePart
@@ -28,11 +24,13 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
 
   /// The limits of one connection.
   struct Limits {
-    /// The time for a request's body to arrive.
-    let bodyTimeout: Duration
+    /// The time for the first request's head to arrive, with the TLS handshake.
+    let firstRequestTimeout: Duration
+    /// The time for which a connection may be idle.
+    let idleTimeout: Duration
     /// The time after which a client that reads nothing of its answers loses the connection.
     let writeTimeout: Duration
-    /// The time for a client to read its answers when the server shuts down.
+    /// The time for a client to send its request's body and read its answers when the server shuts down.
     let drainTimeout: Duration
     /// The most bytes of a body that are read.
     /// Larger than any route accepts: it limits how much of a refused body is read to keep the connection.
@@ -40,22 +38,25 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   private struct Timers {
-    var body: Scheduled<Void>?
+    var idle: Scheduled<Void>?
     var write: Scheduled<Void>?
     var drain: Scheduled<Void>?
     var linger: Scheduled<Void>?
 
     mutating func cancel() {
-      for timer in [body, write, drain, linger] { timer?.cancel() }
+      for timer in [idle, write, drain, linger] { timer?.cancel() }
       self = Timers()
     }
   }
 
   private let limits: Limits
+  private let connection: ClientConnection
+  private let table: ConnectionTable
+  /// Whether the connection has a place.
+  private let isWelcome: Bool
   private var timers = Timers()
+  private var hasHadRequest = false
   private var isReadingBody = false
-  /// The header fields of the request whose body is being read.
-  private var fields: HTTPFields = [:]
   /// Whether the connection closes after the answer to the request read last.
   private var isLastRequest = false
   /// Whether the client has offered another protocol (`Upgrade`, `CONNECT`).
@@ -64,56 +65,41 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   private var bodyBytes = 0
   /// Requests whose answer has not ended.
   private var openRequests = 0
-  private var isWritingResponse = false
   /// The number of answers that have ended, whether written or not.
   private var endedResponses = 0
-  private var parserError: HTTPParserError?
 
-  init(limits: Limits) { self.limits = limits }
+  init(limits: Limits, connection: ClientConnection, table: ConnectionTable, isWelcome: Bool) {
+    (self.limits, self.connection, self.table, self.isWelcome) = (limits, connection, table, isWelcome)
+  }
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    if context.channel.isActive { start(context) }
+  }
+
+  func channelActive(context: ChannelHandlerContext) {
+    start(context)
+    context.fireChannelActive()
+  }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     // Further requests must not be carried out, nor count as open: they could not be answered.
     if isLastRequest, !isReadingBody { return }
-    var data = data
     switch unwrapInboundIn(data) {
     case .head(let head):
       openRequests += 1
+      connection.becomeBusy()
+      hasHadRequest = true
       isReadingBody = true
       bodyBytes = 0
       let options = head.connectionOptions
       isOffered = head.method == .connect || options.contains("upgrade")
-      isLastRequest = isOffered || options.contains("close") || openRequests >= Self.maximumPipelined
-      // Later handlers understand this form only.
-      if isLastRequest {
-        var last = head
-        last.headerFields[.connection] = "close"
-        data = wrapInboundOut(.head(last))
-      }
-      fields = head.headerFields
-      // RFC 9110 §10.1.1. While an earlier answer is being written, the client relies on its own timeout.
-      if openRequests == 1, head.headerFields[.expect]?.lowercased() == "100-continue" {
-        context.writeAndFlush(wrapOutboundOut(.head(HTTPResponse(status: .continue))), promise: nil)
-      }
+      if isOffered || options.contains("close") || openRequests >= Self.maximumPipelined { isLastRequest = true }
     case .body(let bytes):
       bodyBytes += bytes.readableBytes
       guard bodyBytes <= limits.maximumBodyBytes else { return context.close(promise: nil) }
-    case .end:
-      isReadingBody = false
-      fields = [:]
-      timers.body?.cancel()
-      timers.body = nil
+    case .end: isReadingBody = false
     }
     context.fireChannelRead(data)
-  }
-
-  func channelReadComplete(context: ChannelHandlerContext) {
-    // Most requests arrive whole and need no timer.
-    if isReadingBody, timers.body == nil {
-      timers.body = context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(limits.bodyTimeout)) {
-        self.bodyIsLate(context: context)
-      }
-    }
-    context.fireChannelReadComplete()
   }
 
   func read(context: ChannelHandlerContext) {
@@ -121,12 +107,17 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-    if event is ChannelShouldQuiesceEvent {
+    switch event {
+    case is Eviction:
+      // A request may have arrived meanwhile.
+      if openRequests == 0 { context.close(promise: nil) }
+    case is ChannelShouldQuiesceEvent:
       // A client that keeps sending requests must not delay the shutdown.
       isLastRequest = true
+      if openRequests == 0, unwrittenBytes(context) == 0 { return context.close(promise: nil) }
       limitDrain(context)
+    default: context.fireUserInboundEventTriggered(event)
     }
-    context.fireUserInboundEventTriggered(event)
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
@@ -135,22 +126,11 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
-    if mode == .all {
-      // The framework closes when an answer is handed over; closing at once would drop unwritten bytes.
-      isLastRequest = true
-      context.whenWritten { $0.close(promise: promise) }
-      return watchWrites(context)
-    }
-    guard mode == .output else { return context.close(mode: mode, promise: promise) }
-    let promise = promise ?? context.eventLoop.makePromise()
-    // Otherwise the framework would wait until the client closes its half, or until the idle timeout.
-    promise.futureResult.assumeIsolated().whenComplete { _ in
-      guard context.channel.isActive, self.timers.linger == nil else { return }
-      self.timers.linger = context.eventLoop.assumeIsolated().scheduleTask(in: Self.lingering) {
-        context.close(promise: nil)
-      }
-    }
-    context.close(mode: mode, promise: promise)
+    guard mode == .all else { return context.close(mode: mode, promise: promise) }
+    // Closing at once would drop unwritten bytes.
+    isLastRequest = true
+    context.whenWritten { $0.close(promise: promise) }
+    watchWrites(context)
   }
 
   func channelInactive(context: ChannelHandlerContext) {
@@ -158,44 +138,63 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     context.fireChannelInactive()
   }
 
-  func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    if let error = error as? HTTPParserError { parserError = error }
-    context.fireErrorCaught(error)
-  }
-
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     switch unwrapOutboundIn(data) {
     case .head(let head):
-      isWritingResponse = true
-      if let parserError, head.status == .badRequest, head.headerFields[.contentType] == nil {
-        write(Self.refusal(for: parserError), context: context)
-        promise?.succeed()
-        return
-      }
-      if isLastRequest, openRequests == 1, head.headerFields[.connection] == nil, head.status.kind != .informational {
+      if head.headerFields[.connection] == "close" {
+        isLastRequest = true
+      } else if isLastRequest, openRequests == 1, head.status.kind != .informational {
         var last = head
         last.headerFields[.connection] = "close"
         return context.write(wrapOutboundOut(.head(last)), promise: promise)
       }
     case .body: break
     case .end:
-      isWritingResponse = false
-      openRequests -= 1
+      if openRequests > 0 { openRequests -= 1 }
       endedResponses += 1
+      context.write(data, promise: promise)
+      if openRequests == 0 { requestsEnded(context) }
+      return
     }
     context.write(data, promise: promise)
   }
 
-  /// Answers 408 and closes the connection, unless the body has arrived.
-  /// An answer that is already being written, such as an early refusal, is not interrupted.
-  private func bodyIsLate(context: ChannelHandlerContext) {
-    timers.body = nil
-    guard isReadingBody else { return }
-    if openRequests == 1, !isWritingResponse {
-      write(Refusal(.requestTimeout, "the body did not arrive within \(limits.bodyTimeout)"), context: context)
-      context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+  private func start(_ context: ChannelHandlerContext) {
+    guard isWelcome else { return context.close(promise: nil) }
+    watchIdleness(context, after: limits.firstRequestTimeout)
+  }
+
+  /// Ends the connection after its last answer, or when others wait for its place.
+  private func requestsEnded(_ context: ChannelHandlerContext) {
+    connection.becomeIdle(at: .now())
+    if isLastRequest || table.isFull { closeOutput(context) }
+  }
+
+  /// Closes this half when everything is written, and the other one soon afterwards: the client must be able to read
+  /// its answer before the kernel resets the connection because of bytes that nobody has read.
+  private func closeOutput(_ context: ChannelHandlerContext) {
+    isLastRequest = true
+    guard timers.linger == nil else { return }
+    context.whenWritten { context in
+      guard context.channel.isActive, self.timers.linger == nil else { return }
+      self.timers.linger = context.eventLoop.assumeIsolated().scheduleTask(in: Self.lingering) {
+        context.close(promise: nil)
+      }
+      context.close(mode: .output, promise: nil)
     }
-    context.close(promise: nil)
+    watchWrites(context)
+  }
+
+  /// Closes the connection when it has been idle for long.
+  private func watchIdleness(_ context: ChannelHandlerContext, after time: Duration) {
+    timers.idle = context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(time)) {
+      guard self.hasHadRequest else { return context.close(promise: nil) }
+      let limit = self.limits.idleTimeout
+      guard let since = self.connection.idle else { return self.watchIdleness(context, after: limit) }
+      let idle = Duration.nanoseconds((NIODeadline.now() - since).nanoseconds)
+      if idle >= limit { return context.close(promise: nil) }
+      self.watchIdleness(context, after: limit - idle)
+    }
   }
 
   /// Closes the connection if the client reads nothing of the waiting answers within `writeTimeout`.
@@ -220,7 +219,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     guard context.channel.isActive, timers.drain == nil else { return }
     timers.drain = context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(limits.drainTimeout)) {
       self.timers.drain = nil
-      if self.openRequests > 0, self.unwrittenBytes(context) == 0 {
+      if self.openRequests > 0, !self.isReadingBody, self.unwrittenBytes(context) == 0 {
         self.limitDrain(context)
       } else {
         context.close(promise: nil)
@@ -232,25 +231,6 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   private func unwrittenBytes(_ context: ChannelHandlerContext) -> Int {
     // Fails if the connection is gone; then nothing will be written.
     (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
-  }
-
-  /// Writes the head and body of a problem document, without the end of the answer.
-  private func write(_ refusal: Refusal, context: ChannelHandlerContext) {
-    let requestID = RequestIdentity.requestID(of: fields)
-    let problem = Problem(refusal: refusal, requestID: requestID)
-    let document = problem.document
-    var head = HTTPResponse(status: refusal.code.answer.status, headerFields: problem.headers)
-    head.headerFields[.connection] = "close"
-    head.headerFields[.contentLength] = String(document.count)
-    head.headerFields[.requestID] = requestID
-    context.write(wrapOutboundOut(.head(head)), promise: nil)
-    context.write(wrapOutboundOut(.body(context.channel.allocator.buffer(bytes: document))), promise: nil)
-  }
-
-  private static func refusal(for error: HTTPParserError) -> Refusal {
-    error == .headerOverflow
-      ? Refusal(.headersTooLarge, "the request line and header fields are larger than the server accepts")
-      : Refusal(.malformedRequest, "the request is not well-formed HTTP")
   }
 }
 

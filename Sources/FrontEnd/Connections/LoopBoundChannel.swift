@@ -1,72 +1,88 @@
 import HTTPTypes
-import Hummingbird
 import HummingbirdCore
 import Logging
 import NIOCore
 import NIOHTTP1
 import NIOHTTPTypes
+import NIOHTTPTypesHTTP1
 
 /// An HTTP/1.1 connection that handles its requests on its own event loop.
 /// This saves hops between threads.
 ///
-/// Requests with small bodies are handed over as a whole (`RequestAggregator`), which saves suspensions.
+/// `RequestAggregator` hands the requests over, one at a time.
 struct LoopBoundChannel: ServerChildChannel {
-  /// A connection with both ways of handling its requests.
   struct Value: ServerChildChannelValue {
-    let streamed: HTTP1Channel.Value
-    let whole: NIOLoopBound<RequestAggregator>
+    let connection: ClientConnection
+    fileprivate let requests: NIOLoopBound<RequestAggregator>
 
-    var channel: any Channel { streamed.channel }
+    var channel: any Channel { connection.channel }
   }
 
-  typealias Responder = @Sendable (Request, any Channel) async throws -> Response
+  /// The limits and shared parts of all connections of a listener.
+  struct Configuration: Sendable {
+    let guarding: ConnectionGuard.Limits
+    let reading: RequestAggregator.Limits
+    let decoder: NIOHTTPDecoderLimitConfiguration
+    let table: ConnectionTable
+    let budget: BodyBudget
+    let proxies: TrustedProxies
+    /// Nil for a listener without TLS.
+    let tls: ServerTLS?
+  }
 
-  private let streamed: HTTP1Channel
-  private let maximumBodySize: Int
+  typealias Responder = @Sendable (Request, ClientConnection) async throws -> Response
+
+  private let configuration: Configuration
   private let responder: Responder
 
-  /// Requests with bodies of at most `maximumBodySize` bytes are handled as a whole.
-  init(configuration: HTTP1Channel.Configuration, maximumBodySize: Int, responder: @escaping Responder) {
-    self.maximumBodySize = maximumBodySize
-    self.responder = responder
-    streamed = HTTP1Channel(
-      responder: { request, writer, channel in
-        let response = try await responder(request, channel)
-        try await writer.write(response: response.head, body: response.body)
-      }, configuration: configuration)
+  init(configuration: Configuration, responder: @escaping Responder) {
+    (self.configuration, self.responder) = (configuration, responder)
   }
 
   func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
-    streamed.setup(channel: channel, logger: logger).flatMapThrowing { [maximumBodySize] streamed in
+    channel.eventLoop.makeCompletedFuture {
+      let connection = ClientConnection(channel: channel, proxies: configuration.proxies)
+      let table = configuration.table
+      let isWelcome = table.add(connection)
+      channel.closeFuture.whenComplete { _ in table.remove(connection) }
+      // One read at a time: what a client sends before it is admitted is held in memory.
+      try channel.syncOptions?.setOption(.maxMessagesPerRead, value: 1)
       let pipeline = channel.pipeline.syncOperations
-      // In front of the handler that drops the HTTP version.
+      if let tls = configuration.tls { try tls.addHandlers(to: pipeline, of: connection) }
+      try pipeline.configureHTTPServerPipeline(
+        withPipeliningAssistance: false, withErrorHandling: false,
+        // HTTP types have been validated.
+        withOutboundHeaderValidation: false, withEncoderConfiguration: .init(),
+        withDecoderLimitConfiguration: configuration.decoder)
+      try pipeline.addHandler(RequestRules())
+      try pipeline.addHandler(HTTP1ToHTTPServerCodec(secure: configuration.tls != nil))
       try pipeline.addHandler(
-        LastRequestMarker(), position: .after(pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)))
-      let whole = RequestAggregator(maximumBodySize: maximumBodySize)
-      // Behind the handler that counts open requests.
-      try pipeline.addHandler(whole, position: .after(pipeline.handler(type: HTTPConnectionStateHandler.self)))
-      return Value(streamed: streamed, whole: NIOLoopBound(whole, eventLoop: channel.eventLoop))
+        ConnectionGuard(limits: configuration.guarding, connection: connection, table: table, isWelcome: isWelcome))
+      let requests = RequestAggregator(limits: configuration.reading, budget: configuration.budget)
+      try pipeline.addHandler(requests)
+      return Value(connection: connection, requests: NIOLoopBound(requests, eventLoop: channel.eventLoop))
     }
   }
 
   func handle(value: Value, logger: Logger) async {
-    await withTaskExecutorPreference(EventLoopExecutor(value.channel.eventLoop)) {
-      async let streaming: Void = streamed.handle(value: value.streamed, logger: logger)
-      await answer(value, logger: logger)
-      await streaming
+    await withTaskCancellationHandler {
+      await withTaskExecutorPreference(EventLoopExecutor(value.channel.eventLoop)) {
+        await answer(value, logger: logger)
+      }
+    } onCancel: {
+      value.channel.close(promise: nil)
     }
   }
 
-  private func answer(_ connection: Value, logger: Logger) async {
-    while let request = await connection.whole.value.next() {
+  private func answer(_ value: Value, logger: Logger) async {
+    while let request = await value.requests.value.next() {
       do {
-        let response = try await responder(request, connection.channel)
-        connection.whole.value.write(.head(response.head))
-        try await response.body.write(
-          AnswerWriter(requests: connection.whole, isLast: request.headers[.connection] == "close"))
+        let response = try await responder(request, value.connection)
+        value.requests.value.write(.head(response.head))
+        try await response.body.write(AnswerWriter(requests: value.requests))
       } catch {
         logger.debug("Connection closed: answering a request failed", metadata: [LogKeys.cause: "\(error)"])
-        connection.channel.close(promise: nil)
+        value.channel.close(promise: nil)
       }
     }
   }
@@ -75,26 +91,11 @@ struct LoopBoundChannel: ServerChildChannel {
 /// Writes the body of the answer to a request of `RequestAggregator`.
 private struct AnswerWriter: ResponseBodyWriter {
   let requests: NIOLoopBound<RequestAggregator>
-  let isLast: Bool
 
   func write(_ buffer: ByteBuffer) async throws { requests.value.write(.body(buffer)) }
 
   consuming func finish(_ trailingHeaders: HTTPFields?) async throws {
-    requests.value.finish(trailers: trailingHeaders, isLast: isLast)
-  }
-}
-
-/// Adds `Connection: close` to the last request of a connection.
-///
-/// HTTP/1.0 clients need not send it (RFC 9112 §9.3), and later handlers do not know the version.
-private final class LastRequestMarker: ChannelInboundHandler {
-  typealias InboundIn = HTTPServerRequestPart
-  typealias InboundOut = HTTPServerRequestPart
-
-  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    guard case .head(var head) = unwrapInboundIn(data), !head.isKeepAlive else { return context.fireChannelRead(data) }
-    head.headers.add(name: "Connection", value: "close")
-    context.fireChannelRead(wrapInboundOut(.head(head)))
+    requests.value.finish(trailers: trailingHeaders)
   }
 }
 

@@ -1,32 +1,43 @@
+import FanfareCore
 import HTTPTypes
 import HummingbirdCore
 import NIOCore
 import NIOHTTP1
 import NIOHTTPTypes
 
-/// Collects a connection's small requests and hands each to the connection's task as a whole.
+/// Hands a connection's requests to its task, one at a time.
 ///
-/// That costs one suspension per request instead of one or two per part. Requests with large bodies, or bodies of
-/// unknown length, pass as parts, so that a refused body need not be read.
+/// A request that arrives whole in one read is handed over whole. That costs one suspension and is the usual case. Of
+/// any other request the head is handed over first; its body is read only when the task asks for it, so only after
+/// the caller is admitted. `Expect: 100-continue` is answered at that moment too. Bodies take from a `BodyBudget` that
+/// all connections share. What arrives while a request is handled waits; while parts wait the connection is not read.
 ///
-/// One request at a time is handled, on either way. Parts that arrive meanwhile wait, and while parts wait the
-/// connection is not read.
-///
-/// States: `idle` → `collecting` → `answering` → `idle` for a whole request; `idle` → `passing` → `idle` for one in
-/// parts, which may be answered before it is read to its end; `closed` from any state.
+/// States: `idle` → `collecting` → `answering` → `idle` for a whole request; `collecting` → `streaming` → `idle` for
+/// one in parts, with `discarding` in between if it is answered before its body has arrived; `closed` from any state.
 final class RequestAggregator: ChannelDuplexHandler {
   typealias InboundIn = HTTPRequestPart
-  typealias InboundOut = HTTPRequestPart
   typealias OutboundIn = HTTPResponsePart
   typealias OutboundOut = HTTPResponsePart
+
+  /// What the aggregator may hold and for how long.
+  struct Limits {
+    /// The most bytes of a body that is handed over whole.
+    let wholeBodySize: Int
+    /// The time for a request's body to arrive.
+    let bodyTimeout: Duration
+    /// The longest refused body that is read to keep the connection.
+    let maximumDiscard: Int
+  }
 
   private enum State {
     case idle
     case collecting(HTTPRequest, ByteBuffer)
-    /// The task has the request and has not answered yet.
+    /// The task has the whole request and has not answered yet.
     case answering
-    /// The request passes as parts.
-    case passing(isRead: Bool, isAnswered: Bool)
+    /// The task has the head, and may ask for the body.
+    case streaming
+    /// The request is answered; the rest of its body is read and dropped.
+    case discarding
     case closed
   }
 
@@ -36,16 +47,26 @@ final class RequestAggregator: ChannelDuplexHandler {
     case inputClosed
   }
 
-  private let maximumBodySize: Int
+  /// A shorter body that arrives whole is not counted in the budget, which saves an atomic operation.
+  private static let uncountedBytes = 4096
+
+  private let limits: Limits
+  private let budget: BodyBudget
   private var state = State.idle
   private var waiting = CircularBuffer<Event>()
   private var isReadHeld = false
   private var request: Request?
   private var taker: CheckedContinuation<Request?, Never>?
+  private var body = ArrivingBody()
+  /// The bytes of the budget that the request holds until it is answered.
+  private var taken = 0
+  private var bodyTimer: Scheduled<Void>?
   private var context: ChannelHandlerContext?
 
-  /// Collects requests whose bodies have at most `maximumBodySize` bytes.
-  init(maximumBodySize: Int) { self.maximumBodySize = maximumBodySize }
+  init(limits: Limits, budget: BodyBudget) {
+    self.limits = limits
+    self.budget = budget
+  }
 
   /// Returns the next request, or nil when the connection is closed.
   /// Call it on the event loop, after the previous request was answered.
@@ -58,22 +79,50 @@ final class RequestAggregator: ChannelDuplexHandler {
     return await withCheckedContinuation { taker = $0 }
   }
 
-  /// Writes the head of an answer, or a part of its body.
-  func write(_ part: HTTPResponsePart) { context?.write(wrapOutboundOut(part), promise: nil) }
+  /// Gives the next part of the body of request `number`, nil at its end. The first call admits the body.
+  func takePart(of number: Int, _ continuation: CheckedContinuation<ByteBuffer?, any Error>) {
+    guard case .streaming = state, number == body.number, let context else {
+      return continuation.resume(throwing: CancellationError())
+    }
+    if !body.isWanted { admitBody(context) }
+    if let part = body.parts.popFirst() {
+      continuation.resume(returning: part)
+    } else if let error = body.error {
+      continuation.resume(throwing: error)
+    } else if body.isEnded {
+      continuation.resume(returning: nil)
+    } else {
+      body.taker = continuation
+    }
+    continueReading(context)
+  }
 
-  /// Ends the answer to the request of `next()`; `isLast`: the client wants no further answer.
-  func finish(trailers: HTTPFields?, isLast: Bool) {
+  /// Writes the head of an answer, or a part of its body.
+  func write(_ part: HTTPResponsePart) {
+    guard let context else { return }
+    if case .streaming = state, case .head(var head) = part, closesConnection {
+      head.headerFields[.connection] = "close"
+      return context.write(wrapOutboundOut(.head(head)), promise: nil)
+    }
+    context.write(wrapOutboundOut(part), promise: nil)
+  }
+
+  /// Ends the answer to the request of `next()`.
+  func finish(trailers: HTTPFields?) {
     guard let context else { return }
     context.writeAndFlush(wrapOutboundOut(.end(trailers)), promise: nil)
-    if isLast {
-      // Further requests must not be carried out: they could not be answered.
-      waiting.removeAll()
-      state = .closed
-      context.whenWritten { $0.close(mode: .output, promise: nil) }
+    release()
+    switch state {
+    case .streaming where !body.isEnded:
+      state = .discarding
+      body.parts.removeAll()
+      startBodyTimer(context)
+      continueReading(context)
+    case .answering, .streaming:
+      state = .idle
+      resume(context)
+    case .idle, .collecting, .discarding, .closed: break
     }
-    guard case .answering = state else { return }
-    state = .idle
-    resume(context)
   }
 
   func handlerAdded(context: ChannelHandlerContext) { self.context = context }
@@ -92,17 +141,23 @@ final class RequestAggregator: ChannelDuplexHandler {
     receive(.part(unwrapInboundIn(data)), context)
   }
 
-  func errorCaught(context: ChannelHandlerContext, error: any Error) { receive(.error(error), context) }
+  func channelReadComplete(context: ChannelHandlerContext) {
+    stream()
+    context.fireChannelReadComplete()
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    // Any other error is one of the connection: nothing more can be read or written.
+    guard error is HTTPParserError || error is RuleViolation else { return context.close(promise: nil) }
+    receive(.error(error), context)
+  }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-    guard let change = event as? ChannelEvent, change == .inputClosed else {
-      return context.fireUserInboundEventTriggered(event)
-    }
-    receive(.inputClosed, context)
+    if let change = event as? ChannelEvent, change == .inputClosed { receive(.inputClosed, context) }
   }
 
   func read(context: ChannelHandlerContext) {
-    if waiting.isEmpty { context.read() } else { isReadHeld = true }
+    if mayRead { context.read() } else { isReadHeld = true }
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
@@ -110,29 +165,27 @@ final class RequestAggregator: ChannelDuplexHandler {
     resume(context)
   }
 
-  func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
-    // If the client has closed its half, closing ours closes the connection and would drop unwritten answers.
-    guard mode == .output else { return context.close(mode: mode, promise: promise) }
-    context.whenWritten { $0.close(mode: mode, promise: promise) }
+  private var mayRead: Bool {
+    if case .streaming = state, !body.isEnded { return body.isWanted && body.parts.isEmpty && waiting.isEmpty }
+    return waiting.isEmpty
   }
 
-  /// Receives the answers to requests that passed as parts.
-  func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-    let isEnd = if case .end = unwrapOutboundIn(data) { true } else { false }
-    context.write(data, promise: promise)
-    guard isEnd, case .passing(let isRead, _) = state else { return }
-    state = isRead ? .idle : .passing(isRead: false, isAnswered: true)
-    if isRead { resume(context) }
-  }
-
-  /// Whether the next part can be handled now.
+  /// Whether the next event can be handled now.
   /// A client that does not read its answers gets no further ones.
   private var canGoOn: Bool {
     switch state {
     case .idle: context?.channel.isWritable == true
-    case .collecting, .passing(isRead: false, _), .closed: true
-    case .answering, .passing: false
+    case .collecting, .discarding, .closed: true
+    case .streaming: !body.isEnded
+    case .answering: false
     }
+  }
+
+  /// Whether the answer to the request in parts must be the last of the connection.
+  private var closesConnection: Bool {
+    guard !body.isEnded else { return false }
+    // RFC 9110 §10.1.1: a client that gets its answer instead of `100 Continue` may send the body or not.
+    return body.isBroken || body.awaitsContinue || body.declaredLength ?? 0 > limits.maximumDiscard
   }
 
   /// Handles an event now, or after those that wait.
@@ -143,32 +196,107 @@ final class RequestAggregator: ChannelDuplexHandler {
   private func handle(_ event: Event, _ context: ChannelHandlerContext) {
     switch event {
     case .part(let part): take(part, context)
-    case .error(let error): context.fireErrorCaught(error)
-    // The framework closes the connection at the end of input, so it must not learn of it before all is written.
-    case .inputClosed: context.whenWritten { $0.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
+    case .error(let error): fail(error, context)
+    case .inputClosed:
+      switch state {
+      case .idle: context.whenWritten { $0.close(promise: nil) }
+      case .collecting, .streaming: fail(HTTPParserError.invalidEOFState, context)
+      case .answering, .discarding, .closed: context.close(promise: nil)
+      }
     }
   }
 
   private func take(_ part: HTTPRequestPart, _ context: ChannelHandlerContext) {
     switch (state, part) {
-    case (.closed, _): break
-    case (.idle, .head(let head)) where isSmall(head): state = .collecting(head, ByteBuffer())
-    case (.collecting(let head, var body), .body(let bytes)):
-      if body.readableBytes == 0 { body = bytes } else { body.writeImmutableBuffer(bytes) }
-      state = .collecting(head, body)
-    case (.collecting(let head, let body), .end):
+    case (.idle, .head(let head)): state = .collecting(head, ByteBuffer())
+    case (.collecting(let head, var collected), .body(let bytes)):
+      if collected.readableBytes == 0 { collected = bytes } else { collected.writeImmutableBuffer(bytes) }
+      state = .collecting(head, collected)
+      if collected.readableBytes > limits.wholeBodySize { stream() }
+    case (.collecting(let head, let collected), .end):
       state = .answering
-      give(Request(head: head, body: RequestBody(buffer: body)))
-    case (.idle, .head): pass(part, .passing(isRead: false, isAnswered: false), context)
-    case (.passing(_, let isAnswered), .end):
-      pass(part, isAnswered ? .idle : .passing(isRead: true, isAnswered: false), context)
-    default: context.fireChannelRead(wrapInboundOut(part))
+      give(Request(head: head, body: admitted(collected)))
+    case (.streaming, .body(let bytes)):
+      body.awaitsContinue = false
+      guard body.error == nil else { break }
+      if body.isWanted, !charge(bytes.readableBytes) { return body.fail(BodyBudget.refusal) }
+      body.add(bytes)
+    case (.streaming, .end):
+      stopBodyTimer()
+      body.end()
+    case (.discarding, .end):
+      stopBodyTimer()
+      state = .idle
+    default: break
     }
   }
 
-  private func pass(_ part: HTTPRequestPart, _ state: State, _ context: ChannelHandlerContext) {
-    self.state = state
-    context.fireChannelRead(wrapInboundOut(part))
+  /// Hands over the head of a request whose body has not arrived.
+  private func stream() {
+    guard case .collecting(let head, let collected) = state, let context else { return }
+    state = .streaming
+    body = ArrivingBody(head: head, collected: collected, number: body.number + 1)
+    let stream = BodyStream(
+      requests: NIOLoopBound(self, eventLoop: context.eventLoop), eventLoop: context.eventLoop, number: body.number)
+    give(Request(head: head, body: RequestBody(asyncSequence: stream)))
+  }
+
+  private func admitBody(_ context: ChannelHandlerContext) {
+    body.isWanted = true
+    if !charge(body.parts.reduce(0) { $0 + $1.readableBytes }) { body.fail(BodyBudget.refusal) }
+    guard !body.isEnded, body.error == nil else { return }
+    if body.awaitsContinue {
+      body.awaitsContinue = false
+      context.writeAndFlush(wrapOutboundOut(.head(HTTPResponse(status: .continue))), promise: nil)
+    }
+    startBodyTimer(context)
+  }
+
+  /// The body of a request that arrived whole, or one that fails if the budget is used up.
+  private func admitted(_ collected: ByteBuffer) -> RequestBody {
+    guard collected.readableBytes > Self.uncountedBytes, !charge(collected.readableBytes) else {
+      return RequestBody(buffer: collected)
+    }
+    return RequestBody(asyncSequence: RefusedBody())
+  }
+
+  private func charge(_ bytes: Int) -> Bool {
+    guard budget.take(bytes) else { return false }
+    taken += bytes
+    return true
+  }
+
+  private func release() {
+    if taken > 0 { budget.release(taken) }
+    taken = 0
+  }
+
+  private func fail(_ error: any Error, _ context: ChannelHandlerContext) {
+    switch state {
+    case .idle: refuse(error, context)
+    case .collecting, .streaming:
+      stream()
+      body.isBroken = true
+      body.fail(error)
+    case .discarding: context.close(promise: nil)
+    case .answering, .closed: break
+    }
+  }
+
+  /// Answers malformed HTTP, where there is no request for the task, and ends the connection.
+  private func refuse(_ error: any Error, _ context: ChannelHandlerContext) {
+    state = .closed
+    let violation = error as? RuleViolation ?? RuleViolation(error as? HTTPParserError ?? .unknown)
+    let problem = Problem(refusal: violation.refusal, requestID: violation.requestID)
+    let document = problem.document
+    var head = HTTPResponse(status: violation.refusal.code.answer.status, headerFields: problem.headers)
+    head.headerFields[.connection] = "close"
+    head.headerFields[.contentLength] = String(document.count)
+    head.headerFields[.requestID] = violation.requestID
+    context.write(wrapOutboundOut(.head(head)), promise: nil)
+    context.write(wrapOutboundOut(.body(context.channel.allocator.buffer(bytes: document))), promise: nil)
+    context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+    endTask()
   }
 
   private func give(_ request: Request) {
@@ -181,20 +309,41 @@ final class RequestAggregator: ChannelDuplexHandler {
   private func resume(_ context: ChannelHandlerContext) {
     guard !waiting.isEmpty else { return }
     while canGoOn, let event = waiting.popFirst() { handle(event, context) }
-    context.fireChannelReadComplete()
-    guard waiting.isEmpty, isReadHeld else { return }
+    // What has not arrived by now comes with another read.
+    if waiting.isEmpty { stream() }
+    continueReading(context)
+  }
+
+  private func continueReading(_ context: ChannelHandlerContext) {
+    guard isReadHeld, mayRead else { return }
     isReadHeld = false
     context.read()
   }
 
-  private func isSmall(_ head: HTTPRequest) -> Bool {
-    guard let field = head.headerFields[.contentLength] else { return head.headerFields[.transferEncoding] == nil }
-    return Int(field).map { $0 <= maximumBodySize } ?? false
+  private func startBodyTimer(_ context: ChannelHandlerContext) {
+    guard bodyTimer == nil else { return }
+    bodyTimer = context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(limits.bodyTimeout)) {
+      self.bodyTimer = nil
+      self.fail(
+        Refusal(.requestTimeout, "the body did not arrive within \(self.limits.bodyTimeout)"), context)
+    }
+  }
+
+  private func stopBodyTimer() {
+    bodyTimer?.cancel()
+    bodyTimer = nil
   }
 
   private func close() {
     state = .closed
     waiting.removeAll()
+    stopBodyTimer()
+    release()
+    body.fail(CancellationError())
+    endTask()
+  }
+
+  private func endTask() {
     taker?.resume(returning: nil)
     taker = nil
   }

@@ -114,7 +114,7 @@ struct NotificationRoutes: Sendable {
     try MediaType.json.require(of: request)
     let body = try await request.bytes(upTo: maximumBodySize)
     do throws(JSONError) {
-      var reader = try JSONReader(body)
+      var reader = try JSONReader(body, refusesLoneSurrogates: true)
       let message = try reader.readString()
       try reader.finish()
       return message

@@ -110,7 +110,7 @@ private func readBody(
   _ body: ArraySlice<UInt8>, member: (JSONReader.Key, inout JSONReader) throws(JSONError) -> Void
 ) throws(Refusal) {
   do throws(JSONError) {
-    var reader = try JSONReader(body)
+    var reader = try JSONReader(body, refusesLoneSurrogates: true)
     try reader.readObject(member)
     try reader.finish()
   } catch {

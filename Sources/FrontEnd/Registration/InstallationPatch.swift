@@ -15,7 +15,7 @@ struct InstallationPatch: Hashable {
   init(_ body: ArraySlice<UInt8>) throws(Refusal) {
     var operations: [InstallationPatchOperation] = []
     do throws(JSONError) {
-      var reader = try JSONReader(body)
+      var reader = try JSONReader(body, refusesLoneSurrogates: true)
       try reader.readArray { (reader) throws(JSONError) in
         guard operations.count < Self.maximumCount else {
           throw reader.error("exceeds the limit of \(Self.maximumCount) operations")

@@ -64,10 +64,10 @@ struct RegistrationRoutes: Sendable {
       throw Refusal(
         .invalidParameter, "handle must be at most \(DeviceHandle.maximumLength) characters of visible ASCII")
     }
+    // Without a body any media type is accepted: some HTTP libraries set one on every request.
+    if request.announcesBody { try MediaType.json.require(of: request) }
     let body = try await request.bytes(upTo: maximumBodySize)
-    // Whatever its media type: some HTTP libraries set one on every request.
     if body.isEmpty { return try await issue(handle, to: caller) }
-    try MediaType.json.require(of: request)
     let installation = try AppInstallationBody(body)
     try await charge(caller)
     let registration = try await registry.install(

@@ -1,6 +1,6 @@
 import FanfareCore
 import HTTPTypes
-package import Hummingbird
+import Hummingbird
 import Operations
 
 /// Finds a request's hub and caller, and checks that the caller's scopes admit it to the route.
@@ -68,6 +68,7 @@ struct AccessControl: Sendable {
     do {
       if let caller = try await check(credentials, context.clientAddress, hub) {
         logins.succeed(admission)
+        context.connection.becomeKnown()
         return caller
       }
     } catch {
@@ -143,21 +144,5 @@ extension SecurityLog {
     record(
       event, requestID: context.requestID, address: context.clientAddress.description, user: caller?.user,
       hub: caller?.hub.name.rawValue, details: details())
-  }
-}
-
-/// The context of one request: its parameters, logger, id, and where it comes from.
-package struct FrontEndContext: RequestContext {
-  package var coreContext: CoreRequestContextStorage
-  /// Set by `AnswerMiddleware`; empty before.
-  package var requestID = ""
-  /// The address of the peer, or of the client that a trusted proxy names.
-  package var clientAddress: ClientAddress
-  /// The certificate that the client has presented to a TLS listener that asks for one.
-  package var clientCertificate: ClientCertificate?
-
-  package init(source: ApplicationRequestContextSource) {
-    coreContext = CoreRequestContextStorage(source: source)
-    clientAddress = ClientAddress(source.channel.remoteAddress)
   }
 }

@@ -8,8 +8,11 @@ enum RequestIdentity {
 
   /// Returns the caller's `X-Request-Id` if it is valid, else a new UUID.
   /// Valid ids have 1 to 128 characters that need no quoting.
-  static func requestID(of headers: HTTPFields) -> String {
-    if let given = headers[.requestID], isPlain(given) { return given }
+  static func requestID(of headers: HTTPFields) -> String { requestID(given: headers[.requestID]) }
+
+  /// Returns the value of `X-Request-Id` if it is valid, else a new UUID.
+  static func requestID(given: String?) -> String {
+    if let given, isPlain(given) { return given }
     return Identities.random(of: Subject.self).description
   }
 

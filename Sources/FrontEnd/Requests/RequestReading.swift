@@ -114,10 +114,19 @@ struct MediaType {
     usual = ["", ";charset=utf-8", "; charset=utf-8"].map { names[0] + $0 }
   }
 
-  /// Throws `.unsupportedMediaType` unless the body has one of the types in UTF-8.
-  /// `Content-Type` may be missing: old apps omit it.
+  /// Throws `.unsupportedMediaType` unless the body has one of the types in UTF-8, without a content coding.
+  /// A request without a body needs no type.
   func require(of request: Request) throws(Refusal) {
-    guard let field = request.headers[.contentType], !usual.contains(field) else { return }
+    guard request.headers[.contentEncoding] == nil else {
+      throw Refusal(.unsupportedMediaType, "Content-Encoding is not supported; send the body as it is")
+    }
+    guard let field = request.headers[.contentType] else {
+      guard !request.announcesBody else {
+        throw Refusal(.unsupportedMediaType, "Content-Type is missing; it must be \(names[0])")
+      }
+      return
+    }
+    guard !usual.contains(field) else { return }
     // Letter case, white space and quotes around a charset are insignificant.
     var text: [UInt8] = []
     for byte in field.utf8 where byte != UInt8(ascii: " ") && byte != UInt8(ascii: "\t") && byte != UInt8(ascii: "\"") {
@@ -137,6 +146,11 @@ struct MediaType {
 }
 
 extension Request {
+  /// Whether the header section announces a body of at least one byte, or of unknown length.
+  var announcesBody: Bool {
+    headers[.transferEncoding] != nil || (headers[.contentLength].map { $0 != "0" } ?? false)
+  }
+
   /// Returns the whole body.
   /// Throws `.tooLarge` if it has more than `limit` bytes, if possible before reading it.
   func bytes(upTo limit: Int) async throws -> ArraySlice<UInt8> {

@@ -20,15 +20,18 @@ final class RouteTable: Sendable {
 
   /// Returns why no route matches a request.
   func refusal(of method: HTTPRequest.Method, path: String) -> Refusal {
-    let components = path.split(separator: "/")
-    let methods = entries.withLock { entries in
-      Set(entries.values.filter { Self.matches($0.components, components) }.flatMap(\.methods))
+    guard Self.knownMethods.contains(method) else {
+      return Refusal(.notImplemented, "this server does not know the request's method")
     }
-    // A path can match two patterns, of which the router prefers the literal one. The method may then belong to the
-    // other one.
-    guard !methods.isEmpty, !methods.contains(method) else { return Refusal(.notFound, "there is no such route") }
+    let components = path.split(separator: "/")
+    // Like the router, prefers literal components: `/api/sends/batch` is not the report of a send.
+    let entry = entries.withLock { entries in
+      entries.values.filter { Self.matches($0.components, components) }
+        .min { $0.components.count(where: Self.isParameter) < $1.components.count(where: Self.isParameter) }
+    }
+    guard let entry, !entry.methods.contains(method) else { return Refusal(.notFound, "there is no such route") }
     var refusal = Refusal(.methodNotAllowed, "this path does not have the method \(method.rawValue)")
-    refusal.allowedMethods = methods.sorted { $0.rawValue < $1.rawValue }
+    refusal.allowedMethods = entry.methods.sorted { $0.rawValue < $1.rawValue }
     return refusal
   }
 
@@ -43,9 +46,16 @@ final class RouteTable: Sendable {
     }
   }
 
+  /// The methods of RFC 9110 and RFC 5789. Others are answered 501.
+  private static let knownMethods: Set<HTTPRequest.Method> = [
+    .get, .head, .post, .put, .delete, .connect, .options, .trace, .patch,
+  ]
+
   private static func matches(_ pattern: [Substring], _ path: [Substring]) -> Bool {
-    pattern.count == path.count && zip(pattern, path).allSatisfy { $0.hasPrefix("{") || $0 == $1 }
+    pattern.count == path.count && zip(pattern, path).allSatisfy { isParameter($0) || $0 == $1 }
   }
+
+  private static func isParameter(_ component: Substring) -> Bool { component.hasPrefix("{") }
 }
 
 /// A router that records every route in a `RouteTable`.

@@ -113,6 +113,9 @@ struct SendBatch {
 
   /// Fewer bytes than the shortest valid line, `{"to":{"tag":"a"},"native":{"wns":"a"}}`.
   private static let minimumLineSize = 32
+  /// The refused lines that are answered with a whole problem document. Of all others only status and code are named:
+  /// a batch of nonsense must not be answered with many times its size.
+  private static let wholeProblems = 100
 
   private var lines: [Line] = []
   private let maximumLineSize: Int
@@ -186,15 +189,19 @@ struct SendBatch {
     for case .refused(let refusal) in lines { metrics.refuse(refusal.code) }
   }
 
-  /// Returns one line per line: `{"id":…}`, or `{"error":…}` with the problem document of that send.
+  /// Returns one line per line: `{"id":…}`, or `{"error":…}` with the problem document of that send, abbreviated after
+  /// the first hundred.
   func answer(requestID: String) -> [UInt8] {
     var writer = JSONWriter(capacity: lines.count * 48)
+    var refused = 0
     for line in lines {
       writer.object {
         switch line {
         case .accepted(let id): $0.member("id", id)
         case .refused(let refusal):
-          $0.member("error", json: Problem(refusal: refusal, requestID: requestID).document)
+          refused += 1
+          let problem = Problem(refusal: refusal, requestID: requestID)
+          $0.member("error", json: refused <= Self.wholeProblems ? problem.document : problem.abbreviation)
         // `read` leaves no line unread and `settle` leaves none read. A missing answer would shift all later ones.
         case .unread, .read: fatalError("a line of a batch was neither accepted nor refused")
         }

@@ -88,7 +88,7 @@ extension Submission {
     var sendAt: UnixTime?
     do throws(JSONError) {
       var seen = 0
-      var reader = try JSONReader(body)
+      var reader = try JSONReader(body, refusesLoneSurrogates: true)
       try reader.readObject { (key, reader) throws(JSONError) in
         guard let index = Self.members.firstIndex(where: { $0 ~= key }) else {
           throw reader.error("is not a known member")

@@ -34,6 +34,11 @@ enum ClientNotice: Sendable {
     }
   }
 
+  /// Whether a connection to a broker was lost or could not be made.
+  var isLostConnection: Bool {
+    if case .error(let error) = self { error.code == .unreachable } else { false }
+  }
+
   /// Writes the notice to the log. librdkafka reports every broken connection as an error.
   /// Most heal; other errors show those that do not.
   func log(to logger: Logger) {

@@ -85,6 +85,15 @@ struct ClusterOverview: Sendable {
 }
 
 extension Handle {
+  /// Whether a broker answers a request for metadata. Blocks the thread for at most `timeoutMilliseconds`.
+  func hasReachableBroker(timeoutMilliseconds: Int32) -> Bool {
+    var found: UnsafePointer<rd_kafka_metadata>?
+    // Of the topics that the client knows already: it must not cost the brokers more while they are in trouble.
+    let status = unsafe rd_kafka_metadata(pointer, 0, nil, &found, timeoutMilliseconds)
+    if let metadata = unsafe found { unsafe rd_kafka_metadata_destroy(metadata) }
+    return status == RD_KAFKA_RESP_ERR_NO_ERROR
+  }
+
   /// Reads the metadata of all topics.
   /// Blocks the thread. Unlike a request for a topic by name, it never creates topics.
   func overview(timeoutMilliseconds: Int32) throws(RDKafkaError) -> ClusterOverview {

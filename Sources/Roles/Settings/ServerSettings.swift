@@ -4,12 +4,20 @@ package import FrontEnd
 /// The front end's address and limits.
 ///
 /// - `api.host` (text, default `127.0.0.1`), `api.port` (0…65535, default 8080)
-/// - `api.maximumConnections` (1…1000000, default 8192)
+/// - `api.maximumConnections` (1…1000000, default 8192): when there are more, those that are idle longest are closed.
+/// - `api.maximumConnectionsPerAddress` (1…1000000, default 1024): of one address; trusted proxies are exempt.
+/// - `api.maximumBodyBytesInMemory` (1048576…1099511627776, default 67108864): the most bytes of all bodies together.
+/// - `api.proxies` (list of addresses and CIDR ranges, default none): the proxies from which `X-Forwarded-For` is
+///   believed. Without TLS they are required beyond loopback.
+/// - `api.allowedOrigins` (list of origins, default none): web sites whose pages may use a browser's Basic credentials
+///   and client certificates.
+/// - `api.tls.…`: see `TLSSettings`.
 /// - `api.securePayloadSeconds` (1…2419200, default 86400): the time for which a recipient can fetch a secure payload.
 /// - `api.announceFile` (text): the file in which the role writes its `host:port` once it listens, for scripts that let
 ///   the kernel choose the port.
 package struct APISettings: Sendable {
   package let frontEnd: FrontEndConfiguration
+  let tls: TLSSettings?
   let announceFile: String?
 
   init(from reader: SettingsReader, topics: Topics, logins: LoginLimits) throws(SettingsError) {
@@ -21,8 +29,30 @@ package struct APISettings: Sendable {
     frontEnd.maximumConnections = try reader.int(
       "api.maximumConnections", default: frontEnd.maximumConnections, in: 1...1_000_000)
     frontEnd.securePayloadLifetime = try reader.seconds("api.securePayloadSeconds", default: 86_400, in: 1...2_419_200)
+    frontEnd.maximumConnectionsPerAddress = try reader.int(
+      "api.maximumConnectionsPerAddress", default: frontEnd.maximumConnectionsPerAddress, in: 1...1_000_000)
+    frontEnd.maximumBodyBytesInMemory = try reader.int(
+      "api.maximumBodyBytesInMemory", default: frontEnd.maximumBodyBytesInMemory, in: 1_048_576...1_099_511_627_776)
+    guard let proxies = TrustedProxies(try reader.strings("api.proxies")) else {
+      throw SettingsError("api.proxies", "must be a list of addresses and CIDR ranges such as 10.0.0.0/8")
+    }
+    frontEnd.proxies = proxies
+    frontEnd.allowedOrigins = Set(try reader.strings("api.allowedOrigins"))
+    guard frontEnd.allowedOrigins.allSatisfy({ $0.contains("://") && !$0.hasSuffix("/") }) else {
+      throw SettingsError("api.allowedOrigins", "must be a list of origins such as https://console.example.com")
+    }
     self.frontEnd = frontEnd
+    tls = try TLSSettings(from: reader)
     announceFile = try reader.optionalString("api.announceFile")
+  }
+
+  /// Throws unless callers' credentials are protected on their way: by TLS, by a proxy in front, or on loopback.
+  func requireProtection() throws(SettingsError) {
+    guard tls == nil, frontEnd.proxies.isEmpty, !DemoAuthenticator.isLoopback(frontEnd.host) else { return }
+    throw SettingsError(
+      "api.host",
+      "must be a loopback address without TLS: set api.tls.certificateFile and api.tls.keyFile, or name in api.proxies "
+        + "the proxies that end TLS")
   }
 }
 

@@ -124,6 +124,11 @@ actor FaultDeployment {
     }
     let deployment = try await FaultDeployment(scenario, on: servers, directory: directory)
     if scenario.needs.contains(.smallDisk) { try await deployment.ledgerDisk.mount() }
+    for (name, contents) in scenario.files {
+      let file = directory.appending(path: name)
+      try Data(contents.utf8).write(to: file)
+      try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.path)
+    }
     let result: Result<Value, any Error>
     do {
       try await deployment.startAll()

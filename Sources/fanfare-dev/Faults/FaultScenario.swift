@@ -27,6 +27,8 @@ struct FaultScenario: Sendable {
   let mayStayUnconfirmed: Bool
   /// Further settings of the processes, as environment variables.
   let settings: [String: String]
+  /// Files that the processes find in their directory, with their contents.
+  let files: [String: String]
   /// The requirements on the deployment.
   let needs: Set<Need>
   /// Whether the scenario is short enough for CI.
@@ -46,7 +48,7 @@ struct FaultScenario: Sendable {
   init(
     _ name: String, isQuick: Bool = false, deadLetters: Int = 0, repeats: RepeatLimit = .none,
     mayStayUnconfirmed: Bool = false,
-    settings: [String: String] = [:], needs: Set<Need> = [], topics: FaultTopics = .few,
+    settings: [String: String] = [:], files: [String: String] = [:], needs: Set<Need> = [], topics: FaultTopics = .few,
     timeToLive: Duration? = nil,
     inspect: (@Sendable (FaultDeployment, FaultLoad) async throws -> FaultFindings)? = nil,
     injure: @escaping @Sendable (FaultDeployment, _ isQuick: Bool) async throws -> [Int]
@@ -58,6 +60,7 @@ struct FaultScenario: Sendable {
     self.repeats = repeats
     self.mayStayUnconfirmed = mayStayUnconfirmed
     self.settings = settings
+    self.files = files
     self.needs = needs
     self.timeToLive = timeToLive
     self.inspect = inspect
@@ -70,7 +73,7 @@ extension FaultScenario {
   static func all(devices: Int, outage: Duration) -> [FaultScenario] {
     processes + kafka + services + trouble + [
       RotatedKeys.scenario,
-      Isolation(outage: outage).scenario, KilledBroadcast(devices: devices).scenario,
+      Isolation(outage: outage).scenario, KilledBroadcast(devices: devices).scenario, LoginFlood().scenario,
       PermanentRefusal().scenario, GiantUser(devices: devices).scenario, TranslatedOffset.scenario,
       FaultScenario("poison records", isQuick: true, deadLetters: Poison.values.count) { deployment, _ in
         try await Poison.post(to: deployment)

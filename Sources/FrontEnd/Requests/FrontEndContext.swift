@@ -1,0 +1,36 @@
+import Hummingbird
+import HummingbirdCore
+import Logging
+import NIOCore
+
+/// The context of one request: its parameters, logger, id, and where it comes from.
+struct FrontEndContext: RequestContext {
+  typealias Source = RequestSource
+
+  var coreContext: CoreRequestContextStorage
+  /// Set by `AnswerMiddleware`; empty before.
+  var requestID = ""
+  let connection: ClientConnection
+  /// The address of the peer, or of the client that a trusted proxy names.
+  let clientAddress: ClientAddress
+
+  init(source: RequestSource) {
+    coreContext = CoreRequestContextStorage(source: source)
+    connection = source.connection
+    clientAddress = source.address
+  }
+
+  /// The certificate that the client has presented to a TLS listener that asks for one.
+  var clientCertificate: ClientCertificate? { connection.certificate }
+}
+
+/// Where a request comes from.
+struct RequestSource: RequestContextSource {
+  let connection: ClientConnection
+  let address: ClientAddress
+  let logger: Logger
+
+  init(_ connection: ClientConnection, address: ClientAddress, logger: Logger) {
+    (self.connection, self.address, self.logger) = (connection, address, logger)
+  }
+}

@@ -1,0 +1,41 @@
+import HTTPTypes
+import Hummingbird
+
+/// Refuses requests that a browser makes on behalf of somebody else's page with credentials that it adds by itself.
+///
+/// A browser adds Basic credentials that the user once entered, and client certificates, to requests of any page; so
+/// another site could send or register in the user's name. Bearer tokens are added only by a page that knows them.
+struct OriginRule: Sendable {
+  /// The origins, such as `https://console.example.com`, whose pages may make such requests.
+  let allowed: Set<String>
+
+  /// Throws `.forbidden` for a request of a foreign page with ambient credentials.
+  func check(_ request: Request, _ context: FrontEndContext) throws(Refusal) {
+    // Only browsers send these fields.
+    let (origin, site) = (request.headers[.origin], request.headers[.secFetchSite])
+    guard origin != nil || site != nil, hasAmbientCredentials(request, context) else { return }
+    if let origin, allowed.contains(origin) { return }
+    guard site != "cross-site", site != "same-site", isOwn(origin, of: request) else {
+      throw Refusal(.forbidden, "requests of other sites' pages are refused; api.allowedOrigins can name exceptions")
+    }
+  }
+
+  private func hasAmbientCredentials(_ request: Request, _ context: FrontEndContext) -> Bool {
+    guard let field = request.headers[.authorization] else { return context.clientCertificate != nil }
+    return field.utf8.prefix(6).elementsEqual("basic ".utf8) { $0 | 0x20 == $1 | 0x20 }
+  }
+
+  /// Whether the origin is the server's own: a page of the address to which the request goes, or none.
+  private func isOwn(_ origin: String?, of request: Request) -> Bool {
+    guard let origin else { return true }
+    // `null` is the origin of a sandboxed page.
+    guard let start = origin.firstRange(of: "://")?.upperBound, let host = request.head.authority else { return false }
+    // The scheme is not compared: a proxy may end TLS.
+    return origin[start...].lowercased() == host.lowercased()
+  }
+}
+
+extension HTTPField.Name {
+  // The initialiser returns nil only for invalid field names; this literal is valid.
+  fileprivate static let secFetchSite = HTTPField.Name("Sec-Fetch-Site")!
+}

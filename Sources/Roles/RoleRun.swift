@@ -1,0 +1,93 @@
+import Glibc
+import Logging
+import ServiceLifecycle
+import Synchronization
+import UnixSignals
+
+/// Runs the services of a role until a signal drains them, and logs what the end waits for.
+///
+/// The first SIGTERM or SIGINT shuts the services down, the last started first. A second one, at least a second later,
+/// ends the process at once, with the status that a shell reports for a process that the signal ended.
+struct RoleRun: Sendable {
+  /// The time between two log lines about what is waited for.
+  private static let interval = Duration.seconds(5)
+
+  /// The names of the services that run, by their number in the order of start.
+  private final class Running: Sendable {
+    private let names = Mutex<[Int: String]>([:])
+
+    func begin(_ number: Int, _ name: String) { names.withLock { $0[number] = name } }
+
+    func end(_ number: Int) { names.withLock { $0[number] = nil } }
+
+    /// The names in the order of shutdown: the first is the one that is waited for.
+    var list: String { names.withLock { $0.sorted { $0.key > $1.key }.map(\.value) }.joined(separator: ", ") }
+  }
+
+  /// A service that is known by name while it runs.
+  private struct Named: Service {
+    let number: Int
+    let service: any Service
+    let running: Running
+
+    func run() async throws {
+      running.begin(number, (service as? any NamedService)?.name ?? "\(type(of: service))")
+      defer { running.end(number) }
+      try await service.run()
+    }
+  }
+
+  let logger: Logger
+
+  /// Throws the error that ends the services if no signal does.
+  func run(_ services: [any Service]) async throws {
+    let signals = await UnixSignalsSequence(trapping: [.sigterm, .sigint])
+    let running = Running()
+    let group = ServiceGroup(
+      configuration: ServiceGroupConfiguration(
+        services: services.enumerated().map { number, service in
+          ServiceGroupConfiguration.ServiceConfiguration(
+            service: Named(number: number, service: service, running: running))
+        }, logger: logger))
+    let listening = Task { await listen(to: signals, ending: group, running: running) }
+    defer { listening.cancel() }
+    try await group.run()
+    logger.notice("Stopped")
+  }
+
+  private func listen(to signals: UnixSignalsSequence, ending group: ServiceGroup, running: Running) async {
+    var first: ContinuousClock.Instant?
+    await withTaskGroup { tasks in
+      for await signal in signals {
+        guard let first else {
+          first = .now
+          logger.notice(
+            "Stopping", metadata: [LogKeys.signal: "\(signal)", LogKeys.waitingFor: "\(running.list)"])
+          await group.triggerGracefulShutdown()
+          tasks.addTask { await report(running) }
+          continue
+        }
+        // A second signal within a second is a copy of the first: timeout(1), for example, signals the process and
+        // then its group.
+        guard ContinuousClock.now - first >= .seconds(1) else { continue }
+        logger.warning(
+          "Ended by a second signal", metadata: [LogKeys.signal: "\(signal)", LogKeys.waitingFor: "\(running.list)"])
+        _exit(128 + signal.rawValue)
+      }
+      tasks.cancelAll()
+    }
+  }
+
+  private func report(_ running: Running) async {
+    while true {
+      // Cancelled when the services have ended.
+      do { try await Task.sleep(for: Self.interval) } catch { return }
+      logger.notice("Still stopping", metadata: [LogKeys.waitingFor: "\(running.list)"])
+    }
+  }
+}
+
+/// A service with a name for log lines.
+protocol NamedService: Service {
+  var name: String { get }
+}

@@ -1,0 +1,113 @@
+import FanfareCore
+import HTTPTypes
+import Support
+import Testing
+
+@testable import FrontEnd
+
+/// The places for connections, and who gives way when they are taken.
+@Suite(.timeLimit(.minutes(2))) struct ConnectionTests {
+  private let missing = "GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n"
+  private let last = "GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+
+  private func configure(_ setup: inout Harness.Setup, places: Int) {
+    setup.configuration.maximumConnections = places
+    // Only the limits of connections may close one.
+    setup.configuration.firstRequestTimeout = .seconds(3600)
+    setup.configuration.idleTimeout = .seconds(3600)
+  }
+
+  @Test func idleConnectionsGiveWayToNewOnes() async throws {
+    try await Harness.run({ configure(&$0, places: 4) }) { app in
+      try await RawConnection.holding(Array(repeating: "", count: 12), port: app.port) {
+        for _ in 0..<4 {
+          let text = try await RawConnection.exchange(last, port: app.port)
+          #expect(text.hasPrefix("HTTP/1.1 404"))
+        }
+      }
+    }
+  }
+
+  /// A flood of strangers must not cost callers their connections.
+  @Test func strangersGiveWayFirst() async throws {
+    try await Harness.run({ configure(&$0, places: 4) }) { app in
+      let request =
+        "GET /api/registrations?user=alice HTTP/1.1\r\nHost: x\r\nAuthorization: \(Harness.basic("alice", "alice"))\r\n\r\n"
+      try await RawConnection.converse(port: app.port) { exchange in
+        #expect(try await exchange(request).head.hasPrefix("HTTP/1.1 200"))
+        try await RawConnection.holding(Array(repeating: missing, count: 12), port: app.port) {
+          let text = try await RawConnection.exchange(last, port: app.port)
+          #expect(text.hasPrefix("HTTP/1.1 404"))
+        }
+        #expect(try await exchange(request).head.hasPrefix("HTTP/1.1 200"))
+      }
+    }
+  }
+
+  @Test(arguments: [false, true]) func oneAddressHasALimitedNumberOfConnections(isProxy: Bool) async throws {
+    try await Harness.run({
+      configure(&$0, places: 100)
+      $0.configuration.maximumConnectionsPerAddress = 2
+      if isProxy { $0.configuration.proxies = try #require(TrustedProxies(["127.0.0.0/8"])) }
+    }) { app in
+      try await RawConnection.converse(port: app.port) { first in
+        _ = try await first(missing)
+        try await RawConnection.converse(port: app.port) { second in
+          _ = try await second(missing)
+          let text = try await RawConnection.exchangeUntilClosed(last, port: app.port)
+          #expect(text.hasPrefix("HTTP/1.1 404") == isProxy)
+          _ = try await first(missing)
+        }
+      }
+      // The places of closed connections are free again.
+      var text = ""
+      while text.isEmpty { text = try await RawConnection.exchangeUntilClosed(last, port: app.port) }
+      #expect(text.hasPrefix("HTTP/1.1 404"))
+    }
+  }
+
+  @Test(arguments: ["", "GET / HTTP/1.1\r\nHost"]) func newConnectionMustBeUsedSoon(text: String) async throws {
+    try await Harness.run({
+      $0.configuration.firstRequestTimeout = .seconds(1)
+      $0.configuration.idleTimeout = .seconds(3600)
+    }) { app in
+      #expect(try await RawConnection.exchangeUntilClosed(text, port: app.port) == "")
+      // A connection that was used may be idle for longer.
+      try await RawConnection.converse(port: app.port) { exchange in
+        _ = try await exchange(missing)
+        #expect(try await RawConnection.exchangeUntilClosed(text, port: app.port) == "")
+        _ = try await exchange(missing)
+      }
+    }
+  }
+
+  @Test func clientBehindATrustedProxyHasItsOwnAddress() throws {
+    let proxies = try #require(TrustedProxies(["10.0.0.0/8", "192.0.2.7", "2001:db8::/32"]))
+    let proxy = try #require(ClientAddress("10.1.2.3"))
+    for (field, address) in [
+      (nil, "10.1.2.3"), ("", "10.1.2.3"), ("203.0.113.9", "203.0.113.9"),
+      ("1.1.1.1, 203.0.113.9", "203.0.113.9"), ("203.0.113.9, 10.9.9.9", "203.0.113.9"),
+      ("203.0.113.9,192.0.2.7 , 10.9.9.9", "203.0.113.9"), ("10.5.5.5", "10.5.5.5"),
+      ("203.0.113.9:4711", "203.0.113.9"), ("[2001:db9::1]:80", "2001:db9::1"), ("2001:db9::1", "2001:db9::1"),
+      ("203.0.113.9, 2001:db8::5", "203.0.113.9"), ("1.1.1.1, nonsense, 10.2.2.2", "10.2.2.2"),
+    ] {
+      let client = proxies.client(in: field.map { [.init("X-Forwarded-For")!: $0] } ?? [:], behind: proxy)
+      #expect(client.description == address, "\(field ?? "none")")
+    }
+    for wrong in ["", "x", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/-1", "::1/129", "10.0.0.0/8/8"] {
+      #expect(TrustedProxies([wrong]) == nil, "\(wrong)")
+    }
+  }
+
+  /// Anybody can send the field.
+  @Test(arguments: [false, true]) func forwardedAddressIsBelievedFromProxiesOnly(isProxy: Bool) async throws {
+    let seen = AddressRecorder()
+    try await Harness.run({
+      if isProxy { $0.configuration.proxies = try #require(TrustedProxies(["127.0.0.1"])) }
+      $0.hubs = [FrontEndHub(name: .default, authenticators: [seen])]
+    }) { app in
+      _ = try await app.request(.get, "/api/sends", headers: [("X-Forwarded-For", "203.0.113.9")])
+      #expect(seen.addresses == [isProxy ? "203.0.113.9" : "127.0.0.1"])
+    }
+  }
+}
