@@ -117,7 +117,7 @@ import Testing
     (["api"], kafka, "hub.default.authentication.file is missing"),
     (
       ["api"],
-      demo.merging(["FANFARE_API_HOST": "0.0.0.0"]) { $1 },
+      demo.merging(["FANFARE_API_HOST": "0.0.0.0", "FANFARE_API_PROXIES": "10.0.0.0/8"]) { $1 },
       "hub.default.authentication.method cannot be used"
     ),
     (["ledger", "--config", "/nonexistent/fanfare.yaml"], [:], "--config names a file that cannot be read"),
