@@ -45,9 +45,8 @@ extension RDKafkaError.Code {
       case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE,
         RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE:
         .messageTooLarge
-      case RD_KAFKA_RESP_ERR_INVALID_RECORD, RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP, RD_KAFKA_RESP_ERR_POLICY_VIOLATION,
-        RD_KAFKA_RESP_ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT:
-        .invalidRecord
+      // Not errors of timestamps, policies and message formats, which depend on a clock or on the cluster's settings.
+      case RD_KAFKA_RESP_ERR_INVALID_RECORD: .invalidRecord
       case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION,
         RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION:
         .unknownTopic

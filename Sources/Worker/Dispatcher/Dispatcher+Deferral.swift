@@ -43,8 +43,11 @@ extension Dispatcher {
     items[slot][device: index].refused(reason: "NoSender", status: 0)
     let life = items[slot].expiresAt - now.wall
     guard life > .zero else { return expire(slot, index, at: now, into: &effects) }
-    // The records of a broadcast are large, so they return rarely.
-    let delay = items[slot].isBulk ? DeferralPolicy.longestDelay : DeferralPolicy.unservedDelay
+    // The records of a broadcast are large, so they return rarely; those of sends ever more rarely.
+    let delay =
+      items[slot].isBulk
+      ? DeferralPolicy.longestDelay
+      : min(DeferralPolicy.unservedDelay * ((items[slot].resumed?.deferrals ?? 0) + 1), DeferralPolicy.longestDelay)
     effects.tallies.deferrals.append(place)
     deferDevice(slot, index, for: min(delay, life), at: now, into: &effects)
   }

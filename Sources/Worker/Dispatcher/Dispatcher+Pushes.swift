@@ -101,7 +101,10 @@ extension Dispatcher {
       if let change = lanes[sender].learn(from: result.outcome, about: ticket, at: now.uptime) {
         changed(sender, change, reason: result.outcome.reason, at: now, into: &effects)
       }
-      guard isJudged else { continue }
+      guard isJudged else {
+        endProbe(ticket, of: sender)
+        continue
+      }
       judgeDevice(result.outcome, from: sender, about: ticket, into: &effects)
       judge(ticket, result.outcome, at: now, into: &effects)
     }
@@ -118,6 +121,7 @@ extension Dispatcher {
     let isContradicted = items[slot][device: index].endHold(proofs: lanes[sender].trust.proofs)
     if isContradicted { history.contradictions += 1 }
     let isAlone = isRefusedAlone(outcome, history, device, by: sender, at: now, into: &effects)
+    if outcome.verdict == .accepted { lanes[sender].acquit(device) }
     // It was refused beside others before: it does not wait for others again.
     if isAlone, !isContradicted, lanes[sender].trust.isOdd(device) { history.contradictions += 1 }
     // Attempts during an outage do not count: the probe is just the push that has waited longest.

@@ -9,10 +9,11 @@ import ServiceLifecycle
 /// A record that names no hub gets the topic's; one that names another is dead-lettered, like one that is no send. Keys
 /// and order are kept: a batch is acknowledged before the next begins, and after a failure everything from the first
 /// record that failed is produced again. An offset is stored when Kafka has the copy, so no record is lost; copies that
-/// are repeated are recognised by their ids.
+/// are repeated are recognised by their ids. A copy that Kafka will never take becomes a dead letter, and a dead letter
+/// that is too large one without key and value, so that no record stops the topic.
 package final class IngressPump: Service {
-  /// The most records produced and not acknowledged.
-  private static let credit = 2_000
+  /// The most records fetched and not acknowledged. In memory a record of a send has at most 512 KiB.
+  private static let credit = 256
   /// The wait after records that could not be produced.
   private static let backoff = Duration.seconds(1)
 
@@ -63,10 +64,15 @@ package final class IngressPump: Service {
   private func pump() async -> RDKafkaError? {
     let metrics = IngressMetrics(hub: hub)
     source.grant(records: Self.credit)
+    // After an interrupted batch no later offset may be stored: the next owner of the partitions moves the rest.
+    var isInterrupted = false
     for await event in source.events {
       switch event {
       case .records(let records):
-        await move(records, metrics)
+        guard !isInterrupted, await move(records, metrics) else {
+          isInterrupted = true
+          continue
+        }
         source.grant(records: records.count)
       // Everything before has been produced.
       case .assigned(_, let rebalance), .revoked(_, let rebalance), .lost(_, let rebalance): rebalance.complete()
@@ -78,9 +84,9 @@ package final class IngressPump: Service {
     return nil
   }
 
-  /// Produces the records in order, and stores their offsets. Returns early when it is cancelled.
-  private func move(_ records: [ConsumedRecord], _ metrics: IngressMetrics) async {
-    let moved = records.map { Self.checked($0, hub: hub, topics: topics, at: clock.now()) }
+  /// Produces the records in order, and stores their offsets. Returns false, and stores none, if the role stops before.
+  private func move(_ records: [ConsumedRecord], _ metrics: IngressMetrics) async -> Bool {
+    var moved = records.map { Self.checked($0, hub: hub, topics: topics, at: clock.now()) }
     var copies = moved.map(\.copy)
     var isRefused = false
     while !copies.isEmpty {
@@ -88,14 +94,21 @@ package final class IngressPump: Service {
         sink.submit(copies) { continuation.resume(returning: $0) }
       }
       guard let failed = results.firstIndex(where: { if case .failure = $0 { true } else { false } }) else { break }
-      if case .failure(let error) = results[failed], !isRefused {
-        logger.error("Sends of an ingress topic could not be produced", metadata: [LogKeys.error: "\(error)"])
-        isRefused = true
-      }
       copies.removeFirst(failed)
-      // The next owner of the partitions moves what is left.
-      guard !Task.isShuttingDownGracefully else { return }
-      do { try await delays.sleep(for: Self.backoff) } catch { return }
+      if case .failure(let error) = results[failed] {
+        if error.code.condemnsRecord {
+          let index = records.count - copies.count
+          moved[index] = condemned(records[index], isLetter: moved[index].refusal != nil, because: error)
+          copies[0] = moved[index].copy
+          continue
+        }
+        if !isRefused {
+          logger.error("Sends of an ingress topic could not be produced", metadata: [LogKeys.error: "\(error)"])
+          isRefused = true
+        }
+      }
+      guard !Task.isShuttingDownGracefully else { return false }
+      do { try await delays.sleep(for: Self.backoff) } catch { return false }
     }
     metrics.count(moved.map(\.refusal))
     var ends: [TopicPartition: Int64] = [:]
@@ -106,6 +119,19 @@ package final class IngressPump: Service {
       // The new owner of the partition copies again; the copies are recognised by their ids.
       logger.warning("Positions in an ingress topic could not be stored", metadata: [LogKeys.error: "\(error)"])
     }
+    return true
+  }
+
+  /// The dead letter of a record whose copy Kafka will never take; without key and value if the copy was one already.
+  private func condemned(
+    _ record: ConsumedRecord, isLetter: Bool, because error: RDKafkaError
+  ) -> (copy: ProducerRecord, refusal: DeadLetter.Reason?) {
+    let letter = DeadLetter(
+      reason: .tooLarge, detail: "the sends topic refuses it for good: \(error.code)",
+      origin: DeadLetter.Origin(topic: record.topic, partition: record.partition, offset: record.offset),
+      at: clock.now(), key: isLetter ? nil : record.key.map(Array.init), value: isLetter ? [] : Array(record.value),
+      valueSize: record.value.count)
+    return (ProducerRecord(topic: topics.deadLetter, key: letter.key, event: letter.encoded()), .tooLarge)
   }
 
   /// The record for the sends topic, or for the dead-letter topic with the reason.

@@ -64,6 +64,12 @@ struct CredentialTrust: Sendable {
     return true
   }
 
+  /// Forgets a device, because a push to it was accepted.
+  mutating func acquit(_ device: RegistrationID) {
+    guard !oddities.isEmpty, oddities.remove(device) != nil else { return }
+    order.removeAll { $0 == device }
+  }
+
   #if DEBUG
   func checkInvariants() -> [String] {
     var violations: [String] = []

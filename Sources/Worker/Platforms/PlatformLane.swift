@@ -202,6 +202,9 @@ struct PlatformLane: Sendable {
   /// Remembers a device that is refused while the credential works for others. Returns whether it is new.
   mutating func remember(refused device: RegistrationID) -> Bool { trust.remember(device) }
 
+  /// Forgets that a device was refused alone, because a push to it was accepted.
+  mutating func acquit(_ device: RegistrationID) { trust.acquit(device) }
+
   /// Stops the service because it refuses the configuration.
   mutating func stop(at uptime: Int64) -> Change? { breaker.fail(at: uptime) ? .stopped : nil }
 

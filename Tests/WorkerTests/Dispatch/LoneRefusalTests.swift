@@ -9,6 +9,18 @@ struct LoneRefusalTests {
   private static let refusal = PushOutcome(.configurationError, reason: "TopicDisallowed", status: 400)
   private static let expired = PushOutcome(.reauthenticate, reason: "ExpiredProviderToken", status: 403)
 
+  @Test func deviceIsForgottenOnceAPushToItIsAccepted() {
+    var trust = CredentialTrust(limit: 3)
+    let (device, other) = (RegistrationID.random(), RegistrationID.random())
+    trust.prove()
+    for refused in [device, other] { _ = trust.remember(refused) }
+    trust.acquit(device)
+    #expect(!trust.isOdd(device) && trust.isOdd(other))
+    let isNew = trust.remember(device)
+    #expect(isNew)
+    #expect(trust.checkInvariants() == [])
+  }
+
   /// A desk whose service has accepted a push.
   private func desk(retryDelays: [Int] = []) -> Desk {
     var desk = Desk(retryDelays: retryDelays)

@@ -2,6 +2,7 @@ import EmbeddedKafka
 import FanfareCore
 import RDKafka
 import Support
+import Synchronization
 import Testing
 
 @testable import Worker
@@ -106,6 +107,65 @@ import Testing
       }
     }
     cluster.close()
+  }
+
+  /// Fails as when the role stops.
+  private struct StoppedClock: DelayClock {
+    func uptime() -> Int64 { 0 }
+    func sleep(for duration: Duration) async throws { throw CancellationError() }
+  }
+
+  /// Refuses the first submission, and takes all others.
+  private final class LateSink: RecordSink {
+    private let isFirst = Mutex(true)
+
+    func submit(
+      _ records: [ProducerRecord], completion: @escaping @Sendable ([Result<RecordPosition, RDKafkaError>]) -> Void
+    ) {
+      let isFirst = isFirst.withLock { isFirst in
+        defer { isFirst = false }
+        return isFirst
+      }
+      completion(
+        records.map {
+          isFirst
+            ? .failure(RDKafkaError(code: .queueFull, message: "refused by the test"))
+            : .success(RecordPosition(topic: $0.topic, partition: 0, offset: 0))
+        })
+    }
+  }
+
+  private func consumed(at offset: Int64, _ value: [UInt8]) -> ConsumedRecord {
+    ConsumedRecord(
+      topic: Self.topics.ingress(of: Self.hub), partition: 0, offset: offset, timestamp: 0, key: Array("k".utf8)[...],
+      value: value[...])
+  }
+
+  @Test func noOffsetIsStoredBehindABatchThatTheStopInterrupted() async throws {
+    let source = FakeTopic([
+      [consumed(at: 0, Self.record(hub: "acme"))], [consumed(at: 1, Self.record(hub: "acme"))],
+    ])
+    try await IngressPump(
+      consumer: source, producer: LateSink(), topics: Self.topics, hub: Self.hub, delays: StoppedClock(),
+      logger: TestKafka.quietLogger
+    ).run()
+    #expect(source.stored == [])
+  }
+
+  @Test func recordThatKafkaNeverTakesDoesNotStopTheTopic() async throws {
+    let long = Self.record(hub: "acme", body: String(repeating: "long ", count: 300))
+    let source = FakeTopic([[consumed(at: 0, long)], [consumed(at: 1, Self.record(hub: "other"))]])
+    let sink = SmallTopics {}
+    var topics = Topics()
+    topics.ingressHubs = [Self.hub]
+    try await IngressPump(
+      consumer: source, producer: sink, topics: topics, hub: Self.hub,
+      logger: TestKafka.quietLogger
+    ).run()
+    let letters = try sink.written.records.map { try DeadLetter.decode($0.value[...]) }
+    #expect(letters.map(\.reason) == [.tooLarge, .foreignHub])
+    #expect(letters.first?.value == [] && letters.first?.valueSize == long.count)
+    #expect(source.stored == [1, 2])
   }
 
   @Test func frontEndsProduceToTheHubsTopic() {

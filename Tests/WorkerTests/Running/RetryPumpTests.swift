@@ -6,70 +6,19 @@ import Testing
 @testable import Worker
 
 struct RetryPumpTests {
-  /// A retry topic with one record, which is due.
-  private final class RetryTopic: StoringSource {
-    let events: AsyncStream<ConsumerEvent>
-    private let continuation: AsyncStream<ConsumerEvent>.Continuation
-
-    /// `ends`: whether the stream ends with the record.
-    init(_ record: ConsumedRecord, ends: Bool = true) {
-      (events, continuation) = AsyncStream.makeStream()
-      continuation.yield(.assigned([TopicPartition(topic: record.topic, partition: record.partition)], Rebalance {}))
-      continuation.yield(.records([record]))
-      if ends { continuation.finish() }
-    }
-
-    func end() { continuation.finish() }
-
-    func grant(records: Int) {}
-    func setPaused(_ isPaused: Bool) {}
-    func clusterID() async -> String? { nil }
-    func committed(_ partitions: [TopicPartition]) async -> [PartitionOffset] { [] }
-    func kept(_ partitions: [TopicPartition]) async -> [PartitionOffset] { [] }
-    func commit(_ offsets: [PartitionOffset]) async {}
-    func store(_ offsets: [PartitionOffset]) {}
-    func lag() -> [TopicPartition: Int64] { [:] }
-    func run() async {}
-    func close() async {}
-  }
-
   @Test func readmittedRecordIsTheOriginalEvent() async throws {
     let value = Array("what cannot be read is due at once".utf8)
     let record = ConsumedRecord(
       topic: "fanfare.retry.15s", partition: 0, offset: 0, timestamp: 0, key: Array("key".utf8)[...], value: value[...])
     let sink = MemorySink()
     let pump = RetryPump(
-      consumer: RetryTopic(record), producer: sink, topics: Topics(retryDelays: [15]), delay: .seconds(15),
+      consumer: FakeTopic([[record]]), producer: sink, topics: Topics(retryDelays: [15]), delay: .seconds(15),
       logger: TestKafka.quietLogger)
     try await pump.run()
     #expect(sink.records.map(\.topic) == ["fanfare.sends"])
     #expect(sink.records.map(\.value) == [value])
     #expect(sink.records.map(\.key) == [Array("key".utf8)])
     #expect(sink.records.map(\.headers) == [Desk.headers])
-  }
-
-  /// Takes no record of the sends topic, and no dead letter with a value.
-  private final class SmallTopics: RecordSink {
-    let written = MemorySink()
-    private let hasBoth: @Sendable () -> Void
-
-    /// `hasBoth` is called when dead letter and status are there.
-    init(hasBoth: @escaping @Sendable () -> Void) { self.hasBoth = hasBoth }
-
-    func submit(
-      _ records: [ProducerRecord], completion: @escaping @Sendable ([Result<RecordPosition, RDKafkaError>]) -> Void
-    ) {
-      let tooLarge = RDKafkaError(code: .messageTooLarge, message: "refused by the test")
-      let isRefused = records.map { record in
-        record.topic == "fanfare.sends" || (record.topic == "fanfare.dead-letter" && record.value.count > 1_000)
-      }
-      written.submit(zip(records, isRefused).filter { !$1 }.map(\.0)) { _ in }
-      completion(
-        zip(records, isRefused).map { record, isRefused in
-          isRefused ? .failure(tooLarge) : .success(RecordPosition(topic: record.topic, partition: 0, offset: 0))
-        })
-      if written.topics.isSuperset(of: ["fanfare.dead-letter", "fanfare.status"]) { hasBoth() }
-    }
   }
 
   @Test func recordThatSendsNeverTakesIsDeadLetteredAndItsPartSettled() async throws {
@@ -82,10 +31,11 @@ struct RetryPumpTests {
     let retry = RetryRecord(
       send: send, part: 2, parts: 5, attempt: .random(), deferrals: 1, devices: [.waiting(device), .waiting(device)])
     let value = retry.encoded(at: UnixTime(milliseconds: 0))
-    let source = RetryTopic(
+    let record =
       ConsumedRecord(
         topic: "fanfare.retry.15s", partition: 3, offset: 7, timestamp: 0, key: Array("key".utf8)[...],
-        value: value[...]), ends: false)
+        value: value[...])
+    let source = FakeTopic([[record]], ends: false)
     let sink = SmallTopics { source.end() }
     try await RetryPump(
       consumer: source, producer: sink, topics: Topics(retryDelays: [15]), delay: .seconds(15),
