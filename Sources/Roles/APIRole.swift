@@ -31,7 +31,7 @@ package enum APIRole {
     var hubs: [HubCallers] = []
     for hub in settings.hubs {
       hubs.append(
-        try await hub.callers(boundTo: settings.api.frontEnd.host, keys: registry, hashing: hashing, runtime: runtime))
+        try await hub.callers(boundTo: settings.api.reachableHost, keys: registry, hashing: hashing, runtime: runtime))
     }
     let (role, frontEnd) = try services(
       runtime, client: try settings.kafka.client("api"), registry: registry, history: history,

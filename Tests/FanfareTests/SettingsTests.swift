@@ -169,6 +169,11 @@ import Yams
         + "\"group ops: operate\""
     ),
     (
+      "hub: {default: {authentication: {grants: [':']}}}",
+      "hub.default.authentication.grants must be a list of texts such as \"user alice: send:tag send:broadcast\" or "
+        + "\"group ops: operate\""
+    ),
+    (
       "hub: {other: {simulator: x}}",
       "hub.other.simulator is not a known key; deploy/fanfare.yaml lists all keys"
     ),

@@ -10,6 +10,8 @@ import Testing
 struct KafkaSink: SendSink {
   let producer: Producer
 
+  var refusesRecords: Bool { producer.refusesRecords }
+
   func send(_ records: [ProducerRecord]) async -> [Result<RecordPosition, RDKafkaError>] {
     await producer.send(records)
   }

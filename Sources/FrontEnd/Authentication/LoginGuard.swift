@@ -3,9 +3,9 @@ import Synchronization
 
 /// Limits failed logins of each address and of each user, in bounded memory.
 ///
-/// A password is checked only while both budgets have room. Nobody can lock a user out by failing under its name: a
-/// user whom an address has authenticated lately is *known* there and needs no room. After as many failures as a
-/// user's budget has, it is a stranger there again.
+/// A password is checked only while both budgets have room. Failures under a user's name do not lock the user out where
+/// it was authenticated lately: it is *known* at that address and needs no room. After as many failures as a user's
+/// budget has, it is a stranger there again. At a new address the user has to wait while others use up its budget.
 ///
 /// Passwords can be guessed, tokens and certificates cannot: those are always checked, and only the answer to a wrong
 /// one changes when the address has no room.

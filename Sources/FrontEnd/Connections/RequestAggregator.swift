@@ -60,6 +60,8 @@ final class RequestAggregator: ChannelDuplexHandler {
   private var body = ArrivingBody()
   /// The bytes of the budget that the request holds until it is answered.
   private var taken = 0
+  /// The bytes of the present request's body that have arrived.
+  private var arrived = 0
   private var bodyTimer: Scheduled<Void>?
   private var context: ChannelHandlerContext?
 
@@ -254,21 +256,26 @@ final class RequestAggregator: ChannelDuplexHandler {
 
   /// The body of a request that arrived whole, or one that fails if the budget is used up.
   private func admitted(_ collected: ByteBuffer) -> RequestBody {
-    guard collected.readableBytes > Self.uncountedBytes, !charge(collected.readableBytes) else {
+    guard !charge(collected.readableBytes) else {
       return RequestBody(buffer: collected)
     }
     return RequestBody(asyncSequence: RefusedBody())
   }
 
+  /// Takes bytes of the request's body from the budget. Its first bytes are free, so that callers with large bodies
+  /// cannot keep out ordinary requests.
   private func charge(_ bytes: Int) -> Bool {
-    guard budget.take(bytes) else { return false }
-    taken += bytes
+    arrived += bytes
+    let due = arrived - Self.uncountedBytes - taken
+    guard due > 0 else { return true }
+    guard budget.take(due) else { return false }
+    taken += due
     return true
   }
 
   private func release() {
     if taken > 0 { budget.release(taken) }
-    taken = 0
+    (taken, arrived) = (0, 0)
   }
 
   private func fail(_ error: any Error, _ context: ChannelHandlerContext) {

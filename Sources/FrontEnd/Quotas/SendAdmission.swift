@@ -37,7 +37,8 @@ struct SendAdmission {
       try await admitBroadcasts(asWhole: asWhole, at: receivedAt)
       try await admitHeld(asWhole: asWhole, at: receivedAt)
     } catch {
-      await giveBack(Array(0..<count), at: now)
+      // Those refused one by one have been given back.
+      await giveBack((0..<count).filter { refusals[$0] == nil }, at: now)
       throw error
     }
   }
@@ -66,8 +67,8 @@ struct SendAdmission {
     } catch let refusal as Refusal {
       return try await refuse(broadcasts, refusal, asWhole: asWhole, at: now)
     }
+    for (index, estimate) in zip(broadcasts, estimates) { devices[index] = estimate }
     for (index, estimate) in zip(broadcasts, estimates) {
-      devices[index] = estimate
       guard estimate >= HubQuotas.largeBroadcast else { continue }
       let send = submissions[index].send
       let end = send.acceptedAt + .seconds(send.timeToLive ?? SendRequest.maximumTimeToLive)

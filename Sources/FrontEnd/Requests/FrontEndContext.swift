@@ -20,8 +20,9 @@ struct FrontEndContext: RequestContext {
     clientAddress = source.address
   }
 
-  /// The certificate that the client has presented to a TLS listener that asks for one.
-  var clientCertificate: ClientCertificate? { connection.certificate }
+  /// The certificate that the client has presented to a TLS listener that asks for one. That of a trusted proxy is not
+  /// the client's.
+  var clientCertificate: ClientCertificate? { connection.isProxy ? nil : connection.certificate }
 }
 
 /// Where a request comes from.

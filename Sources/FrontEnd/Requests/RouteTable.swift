@@ -46,10 +46,10 @@ final class RouteTable: Sendable {
     }
   }
 
-  /// The methods of RFC 9110 and RFC 5789. Others are answered 501.
-  private static let knownMethods: Set<HTTPRequest.Method> = [
-    .get, .head, .post, .put, .delete, .connect, .options, .trace, .patch,
-  ]
+  /// The methods of RFC 9110 and RFC 5789, and QUERY, which is being standardised. Others are answered 501.
+  private static let knownMethods = Set(
+    [.get, .head, .post, .put, .delete, .connect, .options, .trace, .patch]
+      + [HTTPRequest.Method("QUERY")].compactMap { $0 })
 
   private static func matches(_ pattern: [Substring], _ path: [Substring]) -> Bool {
     pattern.count == path.count && zip(pattern, path).allSatisfy { isParameter($0) || $0 == $1 }

@@ -144,7 +144,9 @@ struct SendIntake: Sendable {
     }
   }
 
+  /// Throws if the send would be refused in any case, before anything is taken from its sender's quotas.
   private func requireRoom() throws(Refusal) {
+    guard !sink.refusesRecords else { throw Refusal(.kafkaUnavailable, "Kafka is unavailable; nothing was accepted") }
     guard hasRoom() else { throw Refusal(.overloaded, "too many sends are waiting in Kafka; nothing was accepted") }
   }
 
@@ -165,6 +167,9 @@ struct SendIntake: Sendable {
 
 /// Makes records durable. Called by the front end; implemented by RDKafka's producer.
 package protocol SendSink: Sendable {
+  /// Whether records are refused at once, because no broker is reachable. Must not block.
+  var refusesRecords: Bool { get }
+
   /// Produces records and returns their results in the same order.
   /// Returns within a bounded time, when each record is acknowledged by all in-sync replicas or has failed.
   func send(_ records: [ProducerRecord]) async -> [Result<RecordPosition, RDKafkaError>]
@@ -173,6 +178,10 @@ package protocol SendSink: Sendable {
   /// Calls `completion` once, within a bounded time, when the record is acknowledged by all in-sync replicas or has
   /// failed.
   func submit(_ record: ProducerRecord, completion: @escaping @Sendable (Result<RecordPosition, RDKafkaError>) -> Void)
+}
+
+extension SendSink {
+  package var refusesRecords: Bool { false }
 }
 
 extension Producer: SendSink {

@@ -18,8 +18,9 @@ extension ScopePolicy {
       let key = "\(prefix).grants"
       // User names have no colon.
       let parts = grant.split(separator: ":", maxSplits: 1)
+      guard parts.count == 2 else { throw SettingsError(key, Self.grantRule) }
       let subject = parts[0].split(separator: " ", maxSplits: 1)
-      guard parts.count == 2, subject.count == 2 else { throw SettingsError(key, Self.grantRule) }
+      guard subject.count == 2 else { throw SettingsError(key, Self.grantRule) }
       let name = String(subject[1])
       guard UserName.isValid(name) else { throw SettingsError(key, Self.grantRule) }
       let scopes = try Self.scopes(parts[1].split(separator: " ").map(String.init), of: key)

@@ -46,6 +46,9 @@ package struct APISettings: Sendable {
     announceFile = try reader.optionalString("api.announceFile")
   }
 
+  /// The host from which callers reach the server: behind a proxy they come from anywhere.
+  package var reachableHost: String { frontEnd.proxies.isEmpty ? frontEnd.host : "addresses behind a proxy" }
+
   /// Throws unless callers' credentials are protected on their way: by TLS, by a proxy in front, or on loopback.
   func requireProtection() throws(SettingsError) {
     guard tls == nil, frontEnd.proxies.isEmpty, !DemoAuthenticator.isLoopback(frontEnd.host) else { return }

@@ -97,7 +97,7 @@ struct Demo {
     var hubs: [HubCallers] = []
     for hub in settings.hubs {
       hubs.append(
-        try await hub.callers(boundTo: settings.api.frontEnd.host, keys: registry, hashing: hashing, runtime: runtime))
+        try await hub.callers(boundTo: settings.api.reachableHost, keys: registry, hashing: hashing, runtime: runtime))
     }
     let (api, frontEnd) = try APIRole.services(
       runtime, client: client("api"), registry: registry, history: store, configuration: settings.api.frontEnd,
