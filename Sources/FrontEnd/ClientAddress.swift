@@ -59,6 +59,9 @@ package struct ClientAddress: Hashable, Sendable, CustomStringConvertible {
       high: high & ~(.max >> UInt64(min(64, count))), low: low & ~(.max >> UInt64(max(0, count - 64))))
   }
 
+  /// Whether the address is of the machine itself: in 127.0.0.0/8, or `::1`.
+  var isLoopback: Bool { isIPv4 ? low >> 24 == 0xFFFF_7F : high == 0 && low == 1 }
+
   /// Whether the address is an IPv4 address, whose 32 bits are the last of the 128.
   var isIPv4: Bool { high == 0 && low >> 32 == 0xFFFF }
 }

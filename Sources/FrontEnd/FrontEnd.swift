@@ -126,7 +126,7 @@ package final class FrontEnd: Service {
           wholeBodySize: configuration.maximumBodySize, bodyTimeout: configuration.bodyTimeout,
           maximumDiscard: maximumDiscard),
         decoder: decoder, table: table, budget: bodies,
-        proxies: proxies, tls: configuration.tls)
+        proxies: proxies, requiresProxy: configuration.requiresProxy, tls: configuration.tls)
     ) { request, connection in
       let address =
         connection.isProxy ? proxies.client(in: request.headers, behind: connection.peer) : connection.peer

@@ -47,6 +47,9 @@ package struct FrontEndConfiguration: Sendable {
 
   package init() {}
 
+  /// Whether callers on other machines must come through a proxy. Otherwise their credentials would travel in the clear.
+  var requiresProxy: Bool { tls == nil && !proxies.isEmpty && !DemoAuthenticator.isLoopback(host) }
+
   /// Throws `.configuration`, naming the key, if a value is out of range.
   func validate() throws(FrontEndError) {
     func check(_ condition: Bool, _ key: String, _ rule: String) throws(FrontEndError) {

@@ -1,5 +1,7 @@
 import FanfareCore
 import HTTPTypes
+import NIOCore
+import Operations
 import Support
 import Testing
 
@@ -96,6 +98,52 @@ import Testing
     }
     for wrong in ["", "x", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/-1", "::1/129", "10.0.0.0/8/8"] {
       #expect(TrustedProxies([wrong]) == nil, "\(wrong)")
+    }
+  }
+
+  /// On a listener without TLS the credentials of other machines would travel in the clear.
+  @Test(.enabled(if: Self.ownAddress != nil, "the machine has only loopback addresses"), arguments: [false, true])
+  func plainListenerServesOnlyProxiesAndItsOwnMachine(isProxy: Bool) async throws {
+    let own = try #require(Self.ownAddress)
+    let seen = AddressRecorder()
+    try await Harness.run({
+      $0.configuration.host = "0.0.0.0"
+      $0.configuration.proxies = try #require(TrustedProxies([isProxy ? own : "203.0.113.0/24"]))
+      $0.hubs = [FrontEndHub(name: .default, authenticators: [seen])]
+      $0.operations = OperationsRoutes(metrics: PrometheusMetrics(), health: HealthRegistry(readiness: []))
+    }) { app in
+      func answer(_ request: String, from host: String) async throws -> (head: String, body: String) {
+        let text = "\(request) HTTP/1.1\r\nHost: x\r\nAuthorization: \(Harness.basic("alice", "alice"))\r\n\r\n"
+        return try await RawConnection.firstAnswer(to: text, host: host, port: app.port)
+      }
+      let direct = try await answer("GET /api/sends", from: own)
+      #expect(direct.head.hasPrefix(isProxy ? "HTTP/1.1 401" : "HTTP/1.1 403"))
+      #expect(direct.body.contains("api.proxies") == !isProxy)
+      #expect(seen.addresses == (isProxy ? [own] : []))
+      for request in ["GET /openapi.json", "POST /healthz", "GET /nothing"] where !isProxy {
+        #expect(try await answer(request, from: own).head.hasPrefix("HTTP/1.1 403"), "\(request)")
+      }
+      #expect(try await answer("GET /healthz", from: own).head.hasPrefix("HTTP/1.1 200"))
+      #expect(try await answer("GET /api/sends", from: "127.0.0.1").head.hasPrefix("HTTP/1.1 401"))
+    }
+  }
+
+  /// An IPv4 address of this machine that is no loopback address.
+  private static let ownAddress: String? = {
+    // Without a list of devices the test does not run.
+    let devices = (try? System.enumerateDevices()) ?? []
+    return devices.compactMap { $0.address?.ipAddress }.first {
+      guard let address = ClientAddress($0) else { return false }
+      return address.isIPv4 && !address.isLoopback
+    }
+  }()
+
+  @Test func loopbackAddressesAreRecognised() throws {
+    for text in ["127.0.0.1", "127.255.0.9", "::1", "::ffff:127.0.0.1"] {
+      #expect(try #require(ClientAddress(text)).isLoopback, "\(text)")
+    }
+    for text in ["126.255.255.255", "128.0.0.1", "::", "::2", "1::1", "10.0.0.1", "fe80::1"] {
+      #expect(try !#require(ClientAddress(text)).isLoopback, "\(text)")
     }
   }
 

@@ -61,17 +61,20 @@ enum RawConnection {
   }
 
   /// Sends bytes and returns the first answer, without the end of the request. Then closes the connection.
-  static func firstAnswer(to text: String, port: Int) async throws -> (head: String, body: String) {
+  static func firstAnswer(
+    to text: String, host: String = "127.0.0.1", port: Int
+  ) async throws -> (head: String, body: String) {
     var answer = (head: "", body: "")
-    try await converse(port: port) { exchange in answer = try await exchange(text) }
+    try await converse(host: host, port: port) { exchange in answer = try await exchange(text) }
     return answer
   }
 
   /// Opens a connection and calls `body` with a function that sends bytes and returns the next answer.
   static func converse(
-    port: Int, _ body: ((String) async throws -> (head: String, body: String)) async throws -> Void
+    host: String = "127.0.0.1", port: Int,
+    _ body: ((String) async throws -> (head: String, body: String)) async throws -> Void
   ) async throws {
-    try await connect(port).executeThenClose { inbound, outbound in
+    try await connect(port, host: host).executeThenClose { inbound, outbound in
       var iterator = inbound.makeAsyncIterator()
       try await body { text in
         try await outbound.write(ByteBuffer(string: text))
@@ -99,10 +102,12 @@ enum RawConnection {
     }
   }
 
-  private static func connect(_ port: Int) async throws -> NIOAsyncChannel<ByteBuffer, ByteBuffer> {
+  private static func connect(
+    _ port: Int, host: String = "127.0.0.1"
+  ) async throws -> NIOAsyncChannel<ByteBuffer, ByteBuffer> {
     try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .channelOption(.allowRemoteHalfClosure, value: true)
-      .connect(host: "127.0.0.1", port: port) { channel in
+      .connect(host: host, port: port) { channel in
         channel.eventLoop.makeCompletedFuture {
           try NIOAsyncChannel<ByteBuffer, ByteBuffer>(
             wrappingChannelSynchronously: channel, configuration: .init(isOutboundHalfClosureEnabled: true))

@@ -24,6 +24,7 @@ struct AnswerMiddleware: RouterMiddleware {
     context.requestID = RequestIdentity.requestID(of: request.headers)
     var response: Response
     do {
+      try context.requireProxy(for: request)
       try origins.check(request, context)
       response = try await next(request, context)
     } catch {

@@ -11,6 +11,8 @@ final class ClientConnection: Sendable {
   let peer: ClientAddress
   /// Whether the peer is a trusted proxy.
   let isProxy: Bool
+  /// Whether the peer has bypassed the proxies that end TLS; its requests are refused.
+  let bypassesProxies: Bool
   private let verified = Mutex<ClientCertificate?>(nil)
   /// When the connection became idle, in nanoseconds of the event loops' clock; `busy` while a request is open.
   private let idleSince: Atomic<UInt64>
@@ -18,10 +20,12 @@ final class ClientConnection: Sendable {
 
   private static let busy = UInt64.max
 
-  init(channel: any Channel, proxies: TrustedProxies) {
+  /// `requiresProxy`: only trusted proxies and this machine may use the listener.
+  init(channel: any Channel, proxies: TrustedProxies, requiresProxy: Bool) {
     self.channel = channel
     peer = ClientAddress(channel.remoteAddress)
     isProxy = proxies.contains(peer)
+    bypassesProxies = requiresProxy && !isProxy && !peer.isLoopback
     idleSince = Atomic(NIODeadline.now().uptimeNanoseconds)
   }
 

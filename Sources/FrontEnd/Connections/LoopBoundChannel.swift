@@ -26,6 +26,8 @@ struct LoopBoundChannel: ServerChildChannel {
     let table: ConnectionTable
     let budget: BodyBudget
     let proxies: TrustedProxies
+    /// Whether only the proxies and this machine may use the listener.
+    let requiresProxy: Bool
     /// Nil for a listener without TLS.
     let tls: ServerTLS?
   }
@@ -41,7 +43,8 @@ struct LoopBoundChannel: ServerChildChannel {
 
   func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
     channel.eventLoop.makeCompletedFuture {
-      let connection = ClientConnection(channel: channel, proxies: configuration.proxies)
+      let connection = ClientConnection(
+        channel: channel, proxies: configuration.proxies, requiresProxy: configuration.requiresProxy)
       let table = configuration.table
       let isWelcome = table.add(connection)
       channel.closeFuture.whenComplete { _ in table.remove(connection) }

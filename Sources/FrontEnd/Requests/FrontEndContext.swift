@@ -23,6 +23,14 @@ struct FrontEndContext: RequestContext {
   /// The certificate that the client has presented to a TLS listener that asks for one. That of a trusted proxy is not
   /// the client's.
   var clientCertificate: ClientCertificate? { connection.isProxy ? nil : connection.certificate }
+
+  /// Throws `.forbidden` if the peer has bypassed the proxies that end TLS. Probes may come from any address.
+  func requireProxy(for request: Request) throws(Refusal) {
+    guard connection.bypassesProxies, request.uri.path != "/healthz" || request.method != .get else { return }
+    throw Refusal(
+      .forbidden,
+      "without TLS, other machines may connect only through the proxies in api.proxies; connect to the proxy")
+  }
 }
 
 /// Where a request comes from.

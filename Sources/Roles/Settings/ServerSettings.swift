@@ -8,7 +8,7 @@ package import FrontEnd
 /// - `api.maximumConnectionsPerAddress` (1…1000000, default 1024): of one address; trusted proxies are exempt.
 /// - `api.maximumBodyBytesInMemory` (1048576…1099511627776, default 67108864): the most bytes of all bodies together.
 /// - `api.proxies` (list of addresses and CIDR ranges, default none): the proxies from which `X-Forwarded-For` is
-///   believed. Without TLS they are required beyond loopback.
+///   believed. Without TLS they are required beyond loopback, and only they are answered there.
 /// - `api.allowedOrigins` (list of origins, default none): web sites whose pages may use a browser's Basic credentials
 ///   and client certificates.
 /// - `api.tls.…`: see `TLSSettings`.
