@@ -80,7 +80,9 @@ package final class FrontEnd: Service {
       throw FrontEndError(.configuration, "hubs must name each hub once")
     }
     self.configuration = configuration
-    bodies = BodyBudget(limit: configuration.maximumBodyBytesInMemory)
+    bodies = BodyBudget(
+      limit: configuration.maximumBodyBytesInMemory,
+      largest: max(configuration.maximumBodySize, configuration.maximumBatchSize))
     self.logger = logger
     let router = RecordingRouter(
       router: Router(context: FrontEndContext.self, options: .autoGenerateHeadEndpoints), routes: routes)
@@ -114,7 +116,6 @@ package final class FrontEnd: Service {
     let maximumDiscard = 4 * max(configuration.maximumBodySize, configuration.maximumBatchSize)
     let table = ConnectionTable(
       maximum: configuration.maximumConnections, maximumPerAddress: configuration.maximumConnectionsPerAddress)
-    let proxies = configuration.proxies
     // Not Hummingbird's `Application`, which makes a logger with metadata and a task-local value for every request.
     let connections = LoopBoundChannel(
       configuration: LoopBoundChannel.Configuration(
@@ -126,12 +127,10 @@ package final class FrontEnd: Service {
           wholeBodySize: configuration.maximumBodySize, bodyTimeout: configuration.bodyTimeout,
           maximumDiscard: maximumDiscard),
         decoder: decoder, table: table, budget: bodies,
-        proxies: proxies, requiresProxy: configuration.requiresProxy, tls: configuration.tls)
+        proxies: configuration.proxies, requiresProxy: configuration.requiresProxy, tls: configuration.tls)
     ) { request, connection in
-      let address =
-        connection.isProxy ? proxies.client(in: request.headers, behind: connection.peer) : connection.peer
-      return try await responder.respond(
-        to: request, context: FrontEndContext(source: RequestSource(connection, address: address, logger: logger)))
+      let source = RequestSource(connection, address: connection.client(of: request.headers), logger: logger)
+      return try await responder.respond(to: request, context: FrontEndContext(source: source))
     }
     return connections.server(
       configuration: ServerConfiguration(

@@ -34,13 +34,65 @@ import Testing
     }
   }
 
-  @Test func bodiesShareABudget() async throws {
-    let size = 100 * 1024
+  /// The bytes of `batch`.
+  private let size = 100 * 1024
+
+  /// The body of a large batch.
+  private var batch: String {
     let line = send + String(repeating: " ", count: 1023 - send.utf8.count) + "\n"
-    let body = String(repeating: line, count: 100)
-    let head =
-      "POST /api/sends/batch HTTP/1.1\r\nHost: x\r\n\(authorization)\r\nContent-Type: application/x-ndjson\r\n"
-      + "Connection: close\r\nContent-Length: \(size)\r\n\r\n"
+    return String(repeating: line, count: 100)
+  }
+
+  /// The head of a request with a large batch. `fields` end with a line feed.
+  private func head(_ fields: String = "") -> String {
+    "POST /api/sends/batch HTTP/1.1\r\nHost: x\r\n\(authorization)\r\nContent-Type: application/x-ndjson\r\n"
+      + "\(fields)Connection: close\r\nContent-Length: \(size)\r\n\r\n"
+  }
+
+  /// Large bodies of one network must not keep out those of others.
+  @Test func networkHasAShareOfTheBudget() async throws {
+    try await Harness.run({
+      $0.configuration.maximumBatchSize = size
+      $0.configuration.maximumBodyBytesInMemory = 4 * size
+      $0.configuration.proxies = try #require(TrustedProxies(["127.0.0.1"]))
+    }) { app in
+      func head(from client: String) -> String { self.head("X-Forwarded-For: \(client)\r\n") }
+      let unfinished = head(from: "203.0.113.9") + batch.dropLast(10)
+      try await RawConnection.holding([unfinished, unfinished], port: app.port) {
+        while app.frontEnd.bodies.taken < 2 * (size - 10 - 4096) { await Task.yield() }
+        let same = try await RawConnection.exchange(head(from: "203.0.113.9") + batch, port: app.port)
+        #expect(same.hasPrefix("HTTP/1.1 503"))
+        let other = try await RawConnection.exchange(head(from: "203.0.113.10") + batch, port: app.port)
+        #expect(other.hasPrefix("HTTP/1.1 200"))
+      }
+    }
+  }
+
+  @Test func budgetIsSharedAmongNetworks() throws {
+    let budget = BodyBudget(limit: 100, largest: 10)
+    let networks = try (1...3).map { try #require(ClientAddress("203.0.113.\($0)")) }
+    func fill(_ network: ClientAddress) -> Int {
+      var count = 0
+      while budget.take(1, of: network) { count += 1 }
+      return count
+    }
+    // Each takes half of what the others have left.
+    #expect(networks.map(fill) == [50, 25, 12])
+    #expect(budget.taken == 87)
+    budget.release(50, of: networks[0])
+    #expect(fill(networks[1]) == 19)
+    budget.release(44, of: networks[1])
+    budget.release(12, of: networks[2])
+    #expect(budget.taken == 0)
+    // The largest body fits even if it is the whole budget.
+    let small = BodyBudget(limit: 10, largest: 10)
+    #expect(small.take(10, of: networks[0]))
+    #expect(!small.take(1, of: networks[1]))
+  }
+
+  @Test func bodiesShareABudget() async throws {
+    let body = batch
+    let head = head()
     try await Harness.run({
       $0.configuration.maximumBodySize = 64 * 1024
       $0.configuration.maximumBatchSize = 200 * 1024

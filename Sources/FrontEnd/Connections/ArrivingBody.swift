@@ -90,24 +90,46 @@ struct RefusedBody: AsyncSequence, Sendable {
   func makeAsyncIterator() -> AsyncIterator { AsyncIterator() }
 }
 
-/// The bytes that the bodies of all connections together may occupy. Thread-safe.
+/// The bytes that the bodies of all connections together may occupy, shared among the networks of clients. Thread-safe.
+///
+/// A network may hold as many bytes as remain free (the dynamic threshold of shared-memory switches, Choudhury and
+/// Hahne 1998): one alone gets half of the limit, and each further one finds room. It may always hold one body.
 final class BodyBudget: Sendable {
   static let refusal = Refusal(.overloaded, "too many bodies are being read; send the request again")
 
-  private let limit: Int
-  private let used = Atomic(0)
-
-  init(limit: Int) { self.limit = limit }
-
-  /// Takes bytes, to be released when the request is answered. Returns false, and takes none, if they exceed the limit.
-  func take(_ bytes: Int) -> Bool {
-    guard used.add(bytes, ordering: .relaxed).newValue > limit else { return true }
-    used.subtract(bytes, ordering: .relaxed)
-    return false
+  private struct State {
+    var used = 0
+    var perNetwork: [ClientAddress: Int] = [:]
   }
 
-  func release(_ bytes: Int) { used.subtract(bytes, ordering: .relaxed) }
+  private let limit: Int
+  private let largest: Int
+  private let state = Mutex(State())
+
+  /// `largest`: the bytes of the largest body, at most the limit.
+  init(limit: Int, largest: Int) { (self.limit, self.largest) = (limit, largest) }
+
+  /// Takes bytes, to be released when the request is answered. Returns false, and takes none, if they exceed the limit
+  /// or the network's share of it.
+  func take(_ bytes: Int, of network: ClientAddress) -> Bool {
+    state.withLock { state in
+      let (used, held) = (state.used + bytes, state.perNetwork[network, default: 0] + bytes)
+      guard used <= limit, held <= max(limit - used, largest) else { return false }
+      state.used = used
+      state.perNetwork[network] = held
+      return true
+    }
+  }
+
+  /// Releases bytes that were taken for the network.
+  func release(_ bytes: Int, of network: ClientAddress) {
+    state.withLock { state in
+      let rest = state.perNetwork[network, default: 0] - bytes
+      state.used -= bytes
+      state.perNetwork[network] = rest > 0 ? rest : nil
+    }
+  }
 
   /// The bytes that are taken.
-  var taken: Int { used.load(ordering: .relaxed) }
+  var taken: Int { state.withLock { $0.used } }
 }

@@ -1,4 +1,5 @@
 import FanfareCore
+import HTTPTypes
 import HummingbirdCore
 import Metrics
 import NIOCore
@@ -13,6 +14,7 @@ final class ClientConnection: Sendable {
   let isProxy: Bool
   /// Whether the peer has bypassed the proxies that end TLS; its requests are refused.
   let bypassesProxies: Bool
+  private let proxies: TrustedProxies
   private let verified = Mutex<ClientCertificate?>(nil)
   /// When the connection became idle, in nanoseconds of the event loops' clock; `busy` while a request is open.
   private let idleSince: Atomic<UInt64>
@@ -22,11 +24,16 @@ final class ClientConnection: Sendable {
 
   /// `requiresProxy`: only trusted proxies and this machine may use the listener.
   init(channel: any Channel, proxies: TrustedProxies, requiresProxy: Bool) {
-    self.channel = channel
+    (self.channel, self.proxies) = (channel, proxies)
     peer = ClientAddress(channel.remoteAddress)
     isProxy = proxies.contains(peer)
     bypassesProxies = requiresProxy && !isProxy && !peer.isLoopback
     idleSince = Atomic(NIODeadline.now().uptimeNanoseconds)
+  }
+
+  /// The address of the client of a request: the peer, or the client that a trusted proxy names.
+  func client(of fields: HTTPFields) -> ClientAddress {
+    isProxy ? proxies.client(in: fields, behind: peer) : peer
   }
 
   /// The client's certificate, verified by TLS. Set before the first request.

@@ -61,7 +61,8 @@ struct LoopBoundChannel: ServerChildChannel {
       try pipeline.addHandler(HTTP1ToHTTPServerCodec(secure: configuration.tls != nil))
       try pipeline.addHandler(
         ConnectionGuard(limits: configuration.guarding, connection: connection, table: table, isWelcome: isWelcome))
-      let requests = RequestAggregator(limits: configuration.reading, budget: configuration.budget)
+      let requests = RequestAggregator(
+        limits: configuration.reading, budget: configuration.budget, connection: connection)
       try pipeline.addHandler(requests)
       return Value(connection: connection, requests: NIOLoopBound(requests, eventLoop: channel.eventLoop))
     }

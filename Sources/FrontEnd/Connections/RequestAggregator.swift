@@ -52,6 +52,7 @@ final class RequestAggregator: ChannelDuplexHandler {
 
   private let limits: Limits
   private let budget: BodyBudget
+  private let connection: ClientConnection
   private var state = State.idle
   private var waiting = CircularBuffer<Event>()
   private var isReadHeld = false
@@ -62,12 +63,13 @@ final class RequestAggregator: ChannelDuplexHandler {
   private var taken = 0
   /// The bytes of the present request's body that have arrived.
   private var arrived = 0
+  /// The network of the present request's client. Not set for a short body that arrived whole.
+  private var network = ClientAddress.unknown
   private var bodyTimer: Scheduled<Void>?
   private var context: ChannelHandlerContext?
 
-  init(limits: Limits, budget: BodyBudget) {
-    self.limits = limits
-    self.budget = budget
+  init(limits: Limits, budget: BodyBudget, connection: ClientConnection) {
+    (self.limits, self.budget, self.connection) = (limits, budget, connection)
   }
 
   /// Returns the next request, or nil when the connection is closed.
@@ -217,7 +219,7 @@ final class RequestAggregator: ChannelDuplexHandler {
       if collected.readableBytes > limits.wholeBodySize { stream() }
     case (.collecting(let head, let collected), .end):
       state = .answering
-      give(Request(head: head, body: admitted(collected)))
+      give(Request(head: head, body: admitted(collected, of: head)))
     case (.streaming, .body(let bytes)):
       body.awaitsContinue = false
       guard body.error == nil else { break }
@@ -237,6 +239,7 @@ final class RequestAggregator: ChannelDuplexHandler {
   private func stream() {
     guard case .collecting(let head, let collected) = state, let context else { return }
     state = .streaming
+    network = connection.client(of: head.headerFields).network
     body = ArrivingBody(head: head, collected: collected, number: body.number + 1)
     let stream = BodyStream(
       requests: NIOLoopBound(self, eventLoop: context.eventLoop), eventLoop: context.eventLoop, number: body.number)
@@ -255,7 +258,10 @@ final class RequestAggregator: ChannelDuplexHandler {
   }
 
   /// The body of a request that arrived whole, or one that fails if the budget is used up.
-  private func admitted(_ collected: ByteBuffer) -> RequestBody {
+  private func admitted(_ collected: ByteBuffer, of head: HTTPRequest) -> RequestBody {
+    if collected.readableBytes > Self.uncountedBytes {
+      network = connection.client(of: head.headerFields).network
+    }
     guard !charge(collected.readableBytes) else {
       return RequestBody(buffer: collected)
     }
@@ -268,13 +274,13 @@ final class RequestAggregator: ChannelDuplexHandler {
     arrived += bytes
     let due = arrived - Self.uncountedBytes - taken
     guard due > 0 else { return true }
-    guard budget.take(due) else { return false }
+    guard budget.take(due, of: network) else { return false }
     taken += due
     return true
   }
 
   private func release() {
-    if taken > 0 { budget.release(taken) }
+    if taken > 0 { budget.release(taken, of: network) }
     (taken, arrived) = (0, 0)
   }
 
