@@ -38,7 +38,7 @@ package struct CertificateAuthenticator: Authenticator {
     return Principal(user: user, scopes: policy.scopes(of: user))
   }
 
-  /// The certificate's user; nil if it names none, several, or one that is not a valid user name.
+  /// The certificate's user; nil unless it has exactly one name of the configured kind, a valid user name.
   private func user(of certificate: ClientCertificate) -> String? {
     // TLS has verified the certificate: it can be read.
     guard let certificate = try? Certificate(derEncoded: certificate.der) else { return nil }
@@ -48,7 +48,7 @@ package struct CertificateAuthenticator: Authenticator {
       names = certificate.subject.flatMap { $0 }.filter { $0.type == .RDNAttributeType.commonName }
         .map { String($0.value) }
     case .uri, .dns, .email:
-      // An extension that cannot be read names nobody.
+      // A certificate whose extension cannot be read is refused.
       let all = (try? certificate.extensions.subjectAlternativeNames) ?? nil
       names = (all ?? SubjectAlternativeNames([])).compactMap { name in
         switch (name, source) {

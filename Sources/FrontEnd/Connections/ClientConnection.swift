@@ -61,8 +61,8 @@ final class ClientConnection: Sendable {
 
 /// The open connections of a front end and their places. Thread-safe.
 ///
-/// When all places are taken, those idle longest among the connections on which nobody has authenticated are closed; if
-/// there is none of these at all, others. One whose request is open is never closed for that.
+/// When all places are taken, the connections that have been idle longest are closed to make room. Those with an
+/// authenticated caller are closed only if all connections have one. A connection with an open request is not closed.
 final class ConnectionTable: Sendable {
   private struct State {
     var connections: [ObjectIdentifier: ClientConnection] = [:]

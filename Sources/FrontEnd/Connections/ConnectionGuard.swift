@@ -170,8 +170,8 @@ final class ConnectionGuard: ChannelDuplexHandler {
     if isLastRequest || table.isFull { closeOutput(context) }
   }
 
-  /// Closes this half when everything is written, and the other one soon afterwards: the client must be able to read
-  /// its answer before the kernel resets the connection because of bytes that nobody has read.
+  /// Closes this half when everything is written, and the other one soon afterwards: if the server closed both at once
+  /// while received bytes are unread, the kernel would reset the connection before the client has read its answer.
   private func closeOutput(_ context: ChannelHandlerContext) {
     isLastRequest = true
     guard timers.linger == nil else { return }

@@ -322,7 +322,7 @@ final class RequestAggregator: ChannelDuplexHandler {
   private func resume(_ context: ChannelHandlerContext) {
     guard !waiting.isEmpty else { return }
     while canGoOn, let event = waiting.popFirst() { handle(event, context) }
-    // What has not arrived by now comes with another read.
+    // The rest of the request arrives with a later read.
     if waiting.isEmpty { stream() }
     continueReading(context)
   }

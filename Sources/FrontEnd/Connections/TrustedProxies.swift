@@ -4,7 +4,7 @@ import HTTPTypes
 package struct TrustedProxies: Hashable, Sendable {
   private let networks: [AddressRange]
 
-  /// Nobody is trusted.
+  /// No proxies: `X-Forwarded-For` is ignored.
   package init() { networks = [] }
 
   /// Parses addresses and CIDR ranges such as `10.0.0.0/8`. Returns nil if one is neither.
