@@ -1,6 +1,6 @@
 import FanfareCore
 
-/// A question or an order to the store about broadcasts and shared quotas.
+/// A question or an order to the store about broadcasts, shared quotas and hubs.
 /// The worker repeats each one until the store answers it.
 enum BroadcastQuestion: Sendable {
   /// Asks for the first devices of the audience, the broadcast's control state and its number of
@@ -30,6 +30,8 @@ enum BroadcastQuestion: Sendable {
   /// When may a sender make this number of pushes of a quota that all workers share?
   /// Not before `lead` from now, when the answer will have arrived.
   case quota(sender: Int, Int, PushQuota, lead: Duration)
+  /// The hubs that have registrations?
+  case hubs
 
   /// Asks the stores. Throws their errors.
   func ask(
@@ -70,6 +72,8 @@ enum BroadcastQuestion: Sendable {
       return .courses([try await broadcasts.steer(broadcast, steering, at: now)])
     case .quota(_, let pushes, let quota, let lead):
       return .moment(try await broadcasts.reserve(pushes, of: quota, at: now + lead))
+    case .hubs:
+      return .hubs(try await registry.hubs())
     }
   }
 }
@@ -84,6 +88,7 @@ struct BroadcastAnswer: Sendable {
     case pages([Int])
     case moment(UnixTime)
     case courses([BroadcastControl])
+    case hubs([HubName])
     /// The store has noted it.
     case noted
   }

@@ -55,6 +55,11 @@ struct Readmissions: Sendable {
     weights = Array(repeating: 0, count: senders)
   }
 
+  /// Makes room for the places of the hubs that were appended to the `SenderTable`.
+  mutating func extend(senders: Int) {
+    weights += Array(repeating: 0, count: senders - weights.count)
+  }
+
   var hasAwaitingDevices: Bool { !awaitingDevices.isEmpty }
 
   /// Keeps a record that has come back, for its item.

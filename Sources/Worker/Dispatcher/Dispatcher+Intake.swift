@@ -10,25 +10,48 @@ extension Dispatcher {
     items.receive(batch, areSegments: batch.first.map { $0.topic == topics.segments } ?? true)
     for record in batch {
       guard let origin = partitions.begin(record) else { continue }
-      let written = record.timestamp >= 0 ? UnixTime(milliseconds: record.timestamp) : now.wall
-      let incoming: Incoming
-      do {
-        incoming = try Incoming(record.value, written: written, at: now)
-      } catch {
-        deadLetter(record, error: error, send: nil, origin: origin, at: now, into: &effects)
-        continue
-      }
-      guard let hub = table.number(of: incoming.send.hub) else {
-        let error = RecordError(.unknownHub, "hub: not served by this deployment")
-        let send = incoming.isWholeSend ? incoming.send : nil
-        deadLetter(record, error: error, send: send, origin: origin, at: now, into: &effects)
-        continue
-      }
+      begin(record, origin: origin, isAsked: false, at: now, into: &effects)
+    }
+  }
+
+  /// Makes an item of a record. `isAsked`: whether the registry was asked about its hub.
+  private mutating func begin(
+    _ record: ConsumedRecord, origin: Origin, isAsked: Bool, at now: Moment, into effects: inout Effects
+  ) {
+    let written = record.timestamp >= 0 ? UnixTime(milliseconds: record.timestamp) : now.wall
+    let incoming: Incoming
+    do {
+      incoming = try Incoming(record.value, written: written, at: now)
+    } catch {
+      return deadLetter(record, error: error, send: nil, origin: origin, at: now, into: &effects)
+    }
+    if let hub = table.number(of: incoming.send.hub) {
       switch incoming {
       case .send(let send): begin(send, hub: hub, record: record, origin: origin)
       case .retry(let retry): begin(retry, hub: hub, record: record, origin: origin, at: now, into: &effects)
       case .segment(let segment): begin(segment, hub: hub, record: record, origin: origin, into: &effects)
       }
+    } else if isAsked {
+      let error = RecordError(.unknownHub, "hub: not served by this deployment")
+      let send = incoming.isWholeSend ? incoming.send : nil
+      deadLetter(record, error: error, send: send, origin: origin, at: now, into: &effects)
+    } else {
+      // Devices of the hub may have been registered since the worker started.
+      let slot = items.occupy(WorkItem.Source(origin: origin, bytes: record.value.count))
+      unknownHubs.hold(record, of: incoming.send.hub, items.ticket(slot))
+    }
+  }
+
+  /// Handles the registry's answer which hubs have registrations: the held records of those begin, the others of which
+  /// it was asked are dead-lettered.
+  mutating func learn(_ hubs: [HubName], at now: Moment, into effects: inout Effects) {
+    let held = unknownHubs.take(knowing: Set(hubs))
+    let new = Set(held.lazy.map(\.hub)).intersection(hubs).filter { table.number(of: $0) == nil }
+    if !new.isEmpty { append(new.sorted { $0.rawValue < $1.rawValue }, into: &effects) }
+    for held in held where items.isCurrent(held.ticket) {
+      let origin = items[held.ticket.slot].origin
+      vacate(held.ticket.slot)
+      begin(held.record, origin: origin, isAsked: true, at: now, into: &effects)
     }
   }
 

@@ -16,6 +16,7 @@ import RDKafka
 ///          first in its lane, or in none: vacant ──▶ resolving
 ///          expired, no device, cancelled, deferred again, or planned as a broadcast: resolving ──▶ settling
 ///          cannot be used: vacant ──▶ settling
+///          of a hub without senders: vacant ──▶ resolving ──registry has answered──▶ vacant, and begins again
 /// segment  vacant ──▶ walking ⇄ settling (pages that end without being pushed)
 ///          after its last page: walking ──▶ vacant
 /// page     vacant ──▶ dispatching ──exhausted, last device closed──▶ settling ──noted by the store──▶ vacant
@@ -49,7 +50,7 @@ import RDKafka
 /// `finishTurn`.
 struct Dispatcher: Sendable {
   let configuration: WorkerConfiguration
-  let table: SenderTable
+  private(set) var table: SenderTable
   let topics: Topics
   var items: ItemTable
   var partitions: PartitionTracker
@@ -60,6 +61,7 @@ struct Dispatcher: Sendable {
   var broadcasts = BroadcastWalker()
   var refusals = RefusedProductions()
   var unserved = UnservedPlatforms()
+  var unknownHubs = UnknownHubs()
   var generator: SplitMix64
 
   /// `seed` decides the jitter of delays.
@@ -78,6 +80,14 @@ struct Dispatcher: Sendable {
     generator = SplitMix64(seed: seed)
   }
 
+  /// Adds hubs that this deployment does not configure but has registrations of.
+  mutating func append(_ hubs: [HubName], into effects: inout Effects) {
+    for hub in hubs { table.append(hub) }
+    lanes.extend(to: table, configuration)
+    readmissions.extend(senders: table.senders.count)
+    effects.hasNewHubs = true
+  }
+
   /// Ends a turn: hands out work as far as there is room, and collects the actions that have become
   /// due.
   mutating func finishTurn(at now: Moment, into effects: inout Effects) {
@@ -86,6 +96,7 @@ struct Dispatcher: Sendable {
     if !readmissions.awaitingSlot.isEmpty { readmitAwaitingSlot(at: now, into: &effects) }
     handOver(at: now, into: &effects)
     askRegistry(at: now, into: &effects)
+    if unknownHubs.ask() { effects.questions.append(.hubs) }
     survey(at: now, into: &effects)
     expireRecoveries(at: now, into: &effects)
     finishSettling(at: now, into: &effects)

@@ -20,6 +20,8 @@ struct Effects: Sendable {
   var credit = 0
   /// Whether the consumer delivers no segments; nil: unchanged.
   var pausesSegments: Bool?
+  /// Whether hubs were appended to the `SenderTable`.
+  var hasNewHubs = false
   /// For the metrics.
   var tallies = Tallies()
   /// For the log.

@@ -18,6 +18,7 @@ extension Engine {
     if effects.group.isToLeave { leave(in: &group) }
     if let isHoldingBack = effects.pausesSegments { source.setPaused(isHoldingBack) }
     if effects.credit != 0 { source.grant(records: effects.credit) }
+    if effects.hasNewHubs { metrics.extend(to: table) }
     metrics.count(effects.tallies)
     for alarm in effects.alarms.list { log(alarm) }
     if effects.alarms.suppressed > 0 {

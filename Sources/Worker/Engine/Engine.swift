@@ -13,7 +13,6 @@ struct Engine {
   let broadcastSink: any RecordSink
   let registry: any DeviceRegistry
   let broadcasts: any BroadcastStore & PushQuotaStore
-  let table: SenderTable
   let clock: any WallClock
   let delays: any DelayClock
   let mailbox: Mailbox
@@ -22,6 +21,7 @@ struct Engine {
   let reportReadiness: @Sendable ([String]) -> Void
 
   var dispatcher: Dispatcher
+  var table: SenderTable { dispatcher.table }
   var metrics: WorkerMetrics
   private var readinessProblems: [String]
   private var lagDue: Int64 = 0
@@ -39,7 +39,6 @@ struct Engine {
     self.broadcastSink = broadcastSink
     self.registry = registry
     self.broadcasts = broadcasts
-    self.table = table
     self.clock = clock
     self.delays = delays
     self.mailbox = mailbox

@@ -20,16 +20,16 @@ struct WorkerMetrics {
     let seconds: Gauge
   }
 
-  private let table: SenderTable
-  private let dispatched: [Counter]
-  private let delivered: [Counter]
-  private let pages: [Counter]
-  private let latencies: [Timer]
-  private let inFlight: [Gauge]
-  private let circuits: [Gauge]
-  private let missing: [Gauge]
-  private let dropped: [Counter]
-  private let deferrals: [Counter]
+  private var table: SenderTable
+  private var dispatched: [Counter] = []
+  private var delivered: [Counter] = []
+  private var pages: [Counter] = []
+  private var latencies: [Timer] = []
+  private var inFlight: [Gauge] = []
+  private var circuits: [Gauge] = []
+  private var missing: [Gauge] = []
+  private var dropped: [Counter] = []
+  private var deferrals: [Counter] = []
   private let sendsInFlight = Gauge(label: "fanfare_sends_in_flight")
   private let skipped = Counter(label: "fanfare_sends_resumed_settled_total")
   private let lookUps = Timer(label: "fanfare_registry_lookup_seconds")
@@ -41,20 +41,30 @@ struct WorkerMetrics {
 
   init(table: SenderTable) {
     self.table = table
-    pages = table.hubs.map { Counter(label: "fanfare_broadcast_pages_total", dimensions: [("hub", $0.rawValue)]) }
-    let dimensions = table.senders.indices.map { Self.dimensions(of: $0, in: table) }
-    dispatched = table.hubs.map { Counter(label: "fanfare_sends_dispatched_total", dimensions: [("hub", $0.rawValue)]) }
-    delivered = dimensions.map {
-      Counter(
-        label: "fanfare_push_outcomes_total",
-        dimensions: $0 + [("outcome", DeviceResult.Outcome.delivered.rawValue), ("reason", "")])
+    extend(to: table)
+  }
+
+  /// Adds the metrics of the hubs that were appended to the table.
+  mutating func extend(to table: SenderTable) {
+    self.table = table
+    for hub in table.hubs[dispatched.count...] {
+      let dimensions = [("hub", hub.rawValue)]
+      pages.append(Counter(label: "fanfare_broadcast_pages_total", dimensions: dimensions))
+      dispatched.append(Counter(label: "fanfare_sends_dispatched_total", dimensions: dimensions))
     }
-    latencies = dimensions.map { Timer(label: "fanfare_accept_to_outcome_seconds", dimensions: $0) }
-    inFlight = dimensions.map { Gauge(label: "fanfare_pushes_in_flight", dimensions: $0) }
-    circuits = dimensions.map { Gauge(label: "fanfare_circuit_state", dimensions: $0) }
-    missing = dimensions.map { Gauge(label: "fanfare_sender_missing", dimensions: $0) }
-    dropped = dimensions.map { Counter(label: "fanfare_devices_dropped_total", dimensions: $0) }
-    deferrals = dimensions.map { Counter(label: "fanfare_pushes_deferred_total", dimensions: $0) }
+    for number in delivered.count..<table.senders.count {
+      let dimensions = Self.dimensions(of: number, in: table)
+      delivered.append(
+        Counter(
+          label: "fanfare_push_outcomes_total",
+          dimensions: dimensions + [("outcome", DeviceResult.Outcome.delivered.rawValue), ("reason", "")]))
+      latencies.append(Timer(label: "fanfare_accept_to_outcome_seconds", dimensions: dimensions))
+      inFlight.append(Gauge(label: "fanfare_pushes_in_flight", dimensions: dimensions))
+      circuits.append(Gauge(label: "fanfare_circuit_state", dimensions: dimensions))
+      missing.append(Gauge(label: "fanfare_sender_missing", dimensions: dimensions))
+      dropped.append(Counter(label: "fanfare_devices_dropped_total", dimensions: dimensions))
+      deferrals.append(Counter(label: "fanfare_pushes_deferred_total", dimensions: dimensions))
+    }
   }
 
   /// Counts what happened in a turn.

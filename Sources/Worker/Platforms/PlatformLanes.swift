@@ -17,9 +17,15 @@ struct PlatformLanes: Sendable, RandomAccessCollection {
   private var unregistering = (isOpen: false, due: Int64(0))
 
   init(_ table: SenderTable, _ configuration: WorkerConfiguration) {
-    lanes = table.senders.indices.map { number in
+    lanes = []
+    extend(to: table, configuration)
+  }
+
+  /// Adds the lanes of the hubs that were appended to the table.
+  mutating func extend(to table: SenderTable, _ configuration: WorkerConfiguration) {
+    for number in lanes.count..<table.senders.count {
       let quota = configuration.quota(of: table.platform(ofSender: number), hub: table.hub(ofSender: number))
-      return PlatformLane(configuration, quota: quota)
+      lanes.append(PlatformLane(configuration, quota: quota))
     }
   }
 

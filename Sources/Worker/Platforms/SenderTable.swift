@@ -4,16 +4,23 @@ import FanfareCore
 /// names.
 struct SenderTable: Sendable {
   /// The hubs of this deployment, by number.
-  let hubs: [HubName]
+  private(set) var hubs: [HubName]
   /// Three places per hub, one per platform; nil where the hub has no sender.
-  let senders: [(any PushSender)?]
-  private let numbers: [HubName: Int]
+  private(set) var senders: [(any PushSender)?]
+  private var numbers: [HubName: Int]
 
   init(_ senders: [HubName: [Platform: any PushSender]]) {
     let hubs = senders.keys.sorted { $0.rawValue < $1.rawValue }
     self.hubs = hubs
     numbers = Dictionary(uniqueKeysWithValues: hubs.enumerated().map { ($1, $0) })
     self.senders = hubs.flatMap { hub in Platform.allCases.map { senders[hub]?[$0] } }
+  }
+
+  /// Adds a hub that has registrations and no senders. The numbers of the others do not change.
+  mutating func append(_ hub: HubName) {
+    numbers[hub] = hubs.count
+    hubs.append(hub)
+    senders += Platform.allCases.map { _ in nil }
   }
 
   /// The number of the hub's place for the platform, whether or not it has a sender.

@@ -12,6 +12,8 @@ struct BroadcastDesk {
   var next: [BroadcastID: UnixTime] = [:]
   /// Where the reservations of quotas end, in microseconds since 1970; nil where every one is for at once.
   var quotas: [PushQuota: Int64]?
+  /// The hubs that have registrations.
+  var hubs: [HubName] = [.default]
   /// Whether it can be asked.
   var isDown = false
 
@@ -49,6 +51,7 @@ struct BroadcastDesk {
     case .steer(let broadcast, let steering):
       steerings[broadcast] = steering
       return .courses([steering])
+    case .hubs: return .hubs(hubs)
     case .quota(_, let pushes, let quota, let lead):
       guard let end = quotas.map({ $0[quota] ?? 0 }) else { return .moment(now) }
       let reservation = quota.reservation(of: pushes, behind: end, at: now + lead)

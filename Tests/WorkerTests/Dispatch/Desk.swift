@@ -102,6 +102,7 @@ struct Desk {
     var effects = Effects(senders: dispatcher.lanes.count)
     events(&self, &effects)
     dispatcher.finishTurn(at: now, into: &effects)
+    unanswered += Array(repeating: 0, count: dispatcher.lanes.count - unanswered.count)
     note(effects)
     checkInvariants()
     mostPushes = max(mostPushes, dispatcher.lanes.pushes)

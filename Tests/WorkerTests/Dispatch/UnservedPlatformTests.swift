@@ -1,4 +1,5 @@
 import FanfareCore
+import RDKafka
 import Support
 import Testing
 
@@ -64,5 +65,48 @@ struct UnservedPlatformTests {
     desk.deliver(desk.send(to: .user("bob"), hub: hub), desk.send(to: .user("bob")))
     #expect(desk.retries.count == 1 && desk.deadLetters.isEmpty)
     #expect(desk.pushes.count == 1)
+  }
+
+  /// A desk whose registry has devices of a hub that was first registered after the worker's start.
+  private func lateHubDesk() throws -> (Desk, HubName) {
+    let hub = try #require(HubName("late"))
+    var desk = desk()
+    desk.broadcasts.hubs.append(hub)
+    return (desk, hub)
+  }
+
+  @Test func hubRegisteredAfterStartIsDeferred() throws {
+    var (desk, hub) = try lateHubDesk()
+    desk.deliver(desk.send(to: .user("bob"), hub: hub), desk.send(to: .user("bob")))
+    desk.answerAll()
+    // Two devices of the late hub in one record, and one of the default hub.
+    #expect(desk.deadLetters.isEmpty && desk.retries.count == 2 && desk.position == 2)
+    #expect(desk.dispatcher.readinessProblems.count == 3)
+    // The hub is known from now on.
+    desk.answersQuestions = false
+    desk.deliver(desk.send(to: .user("bob"), hub: hub))
+    #expect(desk.retries.count == 3 && desk.questions.isEmpty)
+  }
+
+  @Test func recordOfUnknownHubWaitsForRegistry() throws {
+    var (desk, hub) = try lateHubDesk()
+    desk.broadcasts.isDown = true
+    let nowhere = try #require(HubName("nowhere"))
+    desk.deliver(desk.send(to: .user("bob"), hub: hub), desk.send(to: .user("bob"), hub: nowhere))
+    #expect(desk.deadLetters.isEmpty && desk.retries.isEmpty && desk.position == nil)
+    #expect(desk.dispatcher.items.held.records == 2)
+    desk.broadcasts.isDown = false
+    desk.advance(.seconds(5))
+    #expect(desk.deadLetters.map(\.reason) == [.unknownHub] && desk.retries.count == 1 && desk.position == 2)
+    #expect(desk.dispatcher.items.held.records == 0)
+  }
+
+  @Test func recordOfUnknownHubIsLeftToNextOwner() throws {
+    var (desk, hub) = try lateHubDesk()
+    desk.answersQuestions = false
+    desk.deliver(desk.send(to: .user("bob"), hub: hub))
+    desk.turn { $0.dispatcher.lose([Desk.partition], Rebalance {}, into: &$1) }
+    desk.answerQuestions()
+    #expect(desk.deadLetters.isEmpty && desk.retries.isEmpty && desk.dispatcher.items.held.records == 0)
   }
 }
