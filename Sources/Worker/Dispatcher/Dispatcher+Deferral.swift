@@ -33,16 +33,20 @@ extension Dispatcher {
   }
 
   /// Defers a device of a platform for which this worker has no sender: another worker, or this one after a change of its
-  /// configuration, may have it. The send ends as expired if none ever does. Without retry topics it fails.
+  /// configuration, may have it. The send ends as expired if none ever does. Without retry topics it waits in memory,
+  /// like the pushes of a stopped platform.
   mutating func deferUnserved(_ slot: Int, _ index: Int, at now: Moment, into effects: inout Effects) {
     let place = SenderTable.place(hub: items[slot].hub, platform: items[slot].devices[index].target.platform)
     if unserved.note(place, at: now.uptime) { effects.alarm(.senderMissing(sender: place)) }
-    guard deferral.hasRetryTopics else {
-      return finish(slot, index, as: .failed, reason: "NoSender", status: 0, at: now, into: &effects)
-    }
     items[slot][device: index].refused(reason: "NoSender", status: 0)
     let life = items[slot].expiresAt - now.wall
     guard life > .zero else { return expire(slot, index, at: now, into: &effects) }
+    guard deferral.hasRetryTopics else {
+      items[slot][device: index].rest()
+      let delay = min(DeferralPolicy.unservedDelay, life).milliseconds
+      lanes[place].rest(items.ticket(slot, device: index), until: now.uptime + max(1, delay))
+      return passFirstAttempt(slot, index)
+    }
     // The records of a broadcast are large, so they return rarely; those of sends ever more rarely.
     let delay =
       items[slot].isBulk

@@ -219,8 +219,11 @@ extension Dispatcher {
 
   /// Queues a device whose rest is over.
   /// A device of a paused page is queued when the page continues.
-  mutating func endRest(_ ticket: Ticket) {
+  mutating func endRest(_ ticket: Ticket, at now: Moment, into effects: inout Effects) {
     guard items.phase(of: ticket) == .resting else { return }
+    guard items[ticket.slot].devices[ticket.device].sender >= 0 else {
+      return deferUnserved(ticket.slot, ticket.device, at: now, into: &effects)
+    }
     items[ticket.slot][device: ticket.device].enqueue()
     if items[ticket.slot].isPage, broadcasts.isPaused(ticket.slot) { return }
     lanes[items[ticket.slot].devices[ticket.device].sender].enqueue(ticket)

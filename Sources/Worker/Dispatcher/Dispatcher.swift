@@ -116,7 +116,7 @@ struct Dispatcher: Sendable {
   /// Handles the passage of time: everything that has become due.
   mutating func tick(at now: Moment, into effects: inout Effects) {
     for sender in lanes.indices {
-      while let ticket = lanes[sender].popRested(at: now.uptime) { endRest(ticket) }
+      while let ticket = lanes[sender].popRested(at: now.uptime) { endRest(ticket, at: now, into: &effects) }
       while let ticket = lanes[sender].popWaiting(at: now.uptime) { stopWaiting(ticket) }
     }
     while let (production, record) = refusals.popDue(at: now.uptime) {

@@ -50,11 +50,49 @@ struct UnservedPlatformTests {
     #expect(serving.statuses.flatMap(\.devices).map(\.outcome) == [.delivered])
   }
 
-  @Test func sendFailsWithoutRetryTopics() {
+  @Test func sendWaitsInMemoryWithoutRetryTopics() {
     var desk = desk(retryDelays: [])
-    desk.deliver(desk.send(to: .user("eve")))
+    desk.deliver(desk.send(to: .user("eve"), timeToLive: 1000), desk.send(to: .user("bob")))
+    desk.answerAll()
+    for _ in 0..<15 {
+      desk.advance(.seconds(60))
+      #expect(desk.statuses.isEmpty && desk.position == nil && desk.dispatcher.readinessProblems.count == 1)
+    }
+    #expect(desk.pushes.map(\.handle) == ["bob-1"])
+    desk.advance(.seconds(100))
+    #expect(desk.statuses.map(\.state) == [.expired] && desk.position == 1)
     #expect(desk.statuses.flatMap(\.devices).map(\.reason) == ["NoSender"])
-    #expect(desk.position == 1 && desk.dispatcher.readinessProblems.count == 1)
+    // The other send is left to the next owner.
+    desk.turn { desk, _ in desk.dispatcher.shutDown(at: desk.now) }
+    desk.advance(.seconds(20))
+    #expect(desk.isToLeave && desk.statuses.count == 1 && desk.position == 1)
+  }
+
+  @Test func laterSendToUserIsDispatchedWithoutRetryTopics() {
+    var desk = desk(retryDelays: [])
+    desk.deliver(desk.send(to: .user("bob")), desk.send(to: .user("bob")))
+    desk.answerAll()
+    #expect(desk.pushes.count == 2)
+  }
+
+  @Test func cancelledBroadcastEndsWithoutRetryTopics() {
+    var desk = BroadcastTests.desk(devices: 60)
+    desk.registry[.tag("news")] = desk.registry[.tag("news")]?.map { target in
+      guard target.platform == .fcm else { return target }
+      return Target(
+        registration: target.registration, platform: .wns, handle: target.handle, registeredAt: target.registeredAt)
+    }
+    let send = BroadcastTests.divided(&desk)
+    BroadcastTests.begin(&desk)
+    for _ in 0..<5 {
+      BroadcastTests.answerAll(&desk)
+      desk.advance(.seconds(1))
+    }
+    #expect(!desk.pushes.isEmpty && desk.dispatcher.items.held.devices > 0)
+    desk.broadcasts.steerings[BroadcastID(hub: send.hub, send: send.identity)] = BroadcastControl(
+      .cancelled, because: .caller)
+    for _ in 0..<5 { desk.advance(.seconds(1)) }
+    #expect(desk.dispatcher.items.held.devices == 0 && desk.group[BroadcastTests.partition]?.offset == 3)
   }
 
   @Test func hubWithoutCredentialsIsDeferred() throws {
