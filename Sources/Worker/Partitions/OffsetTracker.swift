@@ -107,6 +107,13 @@ struct OffsetTracker: Sendable {
     return true
   }
 
+  /// The offset of a record that has not settled; nil if it has, or if the log has lost it.
+  func offset(of sequence: Int64) -> Int64? {
+    guard sequence >= base, sequence - base < Int64(entries.count) else { return nil }
+    let offset = entries[Int(sequence - base)]
+    return offset >= 0 ? offset : nil
+  }
+
   /// Whether offsets above the position are known to be settled, so that a commit needs metadata.
   var hasSettledAbove: Bool { entries.count > unsettled || !known.isEmpty }
 

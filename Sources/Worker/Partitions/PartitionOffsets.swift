@@ -125,6 +125,11 @@ package struct PartitionOffsets: Sendable {
     isOwned(origin) ? assignments[Int(origin.slot)].partition : nil
   }
 
+  /// The offset of an unsettled record whose assignment lasts; nil otherwise.
+  func offset(of origin: Origin) -> Int64? {
+    isOwned(origin) ? assignments[Int(origin.slot)].offsets.offset(of: origin.sequence) : nil
+  }
+
   /// Whether the assignment lasts and is not being given back.
   func isOpen(_ origin: Origin) -> Bool {
     isOwned(origin) && !assignments[Int(origin.slot)].isClosing

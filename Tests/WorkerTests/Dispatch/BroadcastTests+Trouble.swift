@@ -65,6 +65,31 @@ extension BroadcastTests {
     #expect(Set(desk.statuses.map(\.part)).count == desk.segments[0].pages)
   }
 
+  /// Kafka's own limit may be less than the largest send.
+  @Test(arguments: [RDKafkaError.Code.messageTooLarge, .invalidRecord]) func segmentThatKafkaNeverTakesEndsOnce(
+    code: RDKafkaError.Code
+  ) throws {
+    var desk = Self.desk(devices: 200)
+    desk.acknowledges = false
+    let send = Self.divided(&desk)
+    #expect(desk.unacknowledged.count == 3)
+    desk.acknowledge(RDKafkaError(code: code, message: "injected"), at: [1])
+    desk.acknowledge()
+    #expect(desk.deadLetters.map(\.reason) == [.tooLarge] && desk.unacknowledged.isEmpty)
+    let letter = try #require(desk.deadLetters.first)
+    #expect(letter.origin == DeadLetter.Origin(topic: "fanfare.sends", partition: 0, offset: 0))
+    let segment = try SegmentRecord.decode(letter.value[...], recordTime: desk.wall)
+    // Each of its pages has its end, and the store knows it.
+    #expect(desk.statuses.map(\.state) == segment.range.map { _ in .deadLettered })
+    #expect(desk.statuses.map(\.part) == Array(segment.range))
+    #expect(Set(desk.statuses.map(\.attempt)) == [SegmentRecord.attempt(of: send)])
+    let broadcast = BroadcastID(hub: send.hub, send: send.identity)
+    #expect(desk.broadcasts.finished[broadcast] == Set(segment.range))
+    #expect(desk.position == 1 && desk.broadcasts.announced == [broadcast])
+    for _ in 0..<10 { desk.advance(.seconds(1)) }
+    #expect(desk.unacknowledged.isEmpty && desk.deadLetters.count == 1)
+  }
+
   @Test func pausedBroadcastsLeaveRoomForSingleSends() throws {
     var desk = Self.desk(devices: 200) {
       $0.limits.maximumRecords = 4
