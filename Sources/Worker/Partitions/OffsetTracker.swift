@@ -21,7 +21,7 @@ struct OffsetTracker: Sendable {
   private var known = SettledRuns()
   /// Covers the records behind `known`; nil: there is no evidence, and every offset is believed.
   private var evidence: LogWitness?
-  /// Covers every record taken or taken over.
+  /// Covers every record of this log that was taken or taken over.
   private(set) var witness = LogWitness()
   /// Records begun and not settled.
   private(set) var unsettled = 0
@@ -158,6 +158,9 @@ struct OffsetTracker: Sendable {
       entries[index] = Self.gone
     }
     known = SettledRuns()
+    // They tell of records that the log has lost.
+    evidence = nil
+    witness = LogWitness()
     removeSettledPrefix()
     // At once, not with the first record that settles: the old position may come to lie within the new log.
     if entries.isEmpty { position = offset }

@@ -88,6 +88,15 @@ struct CommitMetadataTests {
     #expect(taken(&next, others) == [10, 11] + Array(13..<20))
   }
 
+  @Test func witnessIsOfPresentLog() throws {
+    // The topic is created again after records of a later time and leader epoch.
+    var offsets = owner(of: nil)
+    for offset in Int64(10)..<20 { _ = offsets.begin(record(offset, at: 9_000, epoch: 7)) }
+    let origins = (Int64(0)..<3).compactMap { offsets.begin(record($0, epoch: 0)) }
+    offsets.settle(try #require(origins.last))
+    #expect(offsets.takeChanged(metadataLimit: 3_500).first?.metadata?.hasPrefix("settled2:main:0:1002:0:") == true)
+  }
+
   @Test func witnessOutlivesSeveralOwners() throws {
     // The second owner takes only the first record before it leaves.
     var second = owner(of: try committed())
