@@ -131,7 +131,10 @@ package final class APNsSender: PushSender {
           isAccepted = true
         case .deviceGone: break
         case .reauthenticate, .configurationError:
-          if let reason = answer.reason, refusals.refused(now: now) { notable.insert(reason) }
+          guard let reason = answer.reason else { break }
+          // A token that may be replaced is replaced at once: if only this device is refused, that costs little.
+          let isRenewed = reason == .expiredProviderToken && credential.mayReplaceToken(of: fields, now: now)
+          if refusals.refused(now: now) || isRenewed { notable.insert(reason) }
         default:
           if let reason = answer.reason {
             notable.insert(reason)

@@ -132,6 +132,24 @@ import Testing
     }
   }
 
+  /// Even if a push was accepted a moment ago, when single refusals are not believed.
+  @Test func expiredTokenIsReplacedAtOnceUnderLoad() async throws {
+    let clock = ManualClock()
+    try await Self.running(clock: clock) { simulator, endpoints in
+      try await Outcomes.running(Self.apns(simulator.credentials, endpoints, clock: clock)) { sender in
+        func push() async throws -> [PushOutcome.Verdict] {
+          try await Self.outcomes(sender, Self.portable, to: ["ab"], at: clock.now()).map(\.verdict)
+        }
+        expectEqual(try await push(), [.accepted])
+        clock.advance(by: .seconds(21 * 60))
+        expectEqual(try await push(), [.accepted])
+        simulator.expireTokens(of: .apns)
+        expectEqual(try await push(), [.reauthenticate])
+        expectEqual(try await push(), [.accepted])
+      }
+    }
+  }
+
   /// The replacement of an expired token uses other connections, however recently those were renewed.
   @Test func tokenAfterAnExpiredOneNeverUsesItsConnection() async throws {
     let clock = ManualClock()

@@ -116,6 +116,11 @@ package final class APNsCredential: Sendable {
     }
   }
 
+  /// Whether the token of these fields is in use and old enough to be replaced.
+  func mayReplaceToken(of fields: Fields, now: UnixTime) -> Bool {
+    guarded.withLock { $0.tokens.mayReplace(generation: fields.generation, now: now) }
+  }
+
   /// See `ProviderTokenState.updatedTooOften`.
   func updatedTooOften(generation: Int, now: UnixTime) {
     guarded.withLock { $0.tokens.updatedTooOften(generation: generation, now: now) }

@@ -59,6 +59,9 @@ struct ProviderTokenState: Sendable {
     return true
   }
 
+  /// Whether the token of this generation is in use and may be replaced now.
+  func mayReplace(generation: Int, now: UnixTime) -> Bool { current?.generation == generation && maySign(now: now) }
+
   /// APNs has seen too many tokens. The previous one is used again while it is valid, and nothing is signed until 20
   /// minutes after the last signature.
   mutating func updatedTooOften(generation: Int, now: UnixTime) {
