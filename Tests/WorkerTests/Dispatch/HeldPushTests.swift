@@ -34,6 +34,24 @@ struct HeldPushTests {
     #expect(desk.pushes.map(\.handle) == ["bad-0", "a-0", "b-0", "bad-0"])
   }
 
+  /// The refusal of a push that was given up is not attributed to a device: another push must be the probe.
+  @Test func anotherPushIsProbeAfterOneThatWasGivenUp() {
+    var desk = desk()
+    desk.deliver(desk.send(to: .user("a")))
+    desk.answer(desk.pushes[0], Self.refusal)
+    desk.advance(.seconds(16))
+    #expect(desk.pushes.count == 2 && desk.dispatcher.lanes[1].breaker.state == .halfOpen)
+    desk.turn { $0.dispatcher.lose([Desk.partition], Rebalance {}, into: &$1) }
+    desk.turn { $0.dispatcher.assign([Desk.partition], Rebalance {}, at: $0.now, into: &$1) }
+    desk.deliver(desk.send(to: .user("b")))
+    #expect(desk.pushes.count == 2)
+    desk.answer(desk.pushes[1], Self.refusal)
+    desk.advance(.seconds(16))
+    #expect(desk.pushes.map(\.handle) == ["a-0", "a-0", "b-0"])
+    desk.answer(desk.pushes[2], PushOutcome(.accepted, status: 200))
+    #expect(desk.dispatcher.lanes[1].breaker.state == .closed && desk.statuses.count == 1)
+  }
+
   @Test func pushRefusedAloneStopsUntriedSenderOnceThenFails() {
     var desk = desk()
     desk.deliver(desk.send(to: .user("bad")))
