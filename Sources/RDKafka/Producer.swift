@@ -106,7 +106,8 @@ package final class Producer: Sendable {
   }
 
   /// Submits records and returns at once.
-  /// The cheapest way: no task, no continuation, one lock for all records.
+  /// The cheapest way: no task, no continuation, one lock for all records. A full queue refuses all records from the
+  /// first one on that has no room.
   ///
   /// - Parameters:
   ///   - records: Any number of records for any topics.

@@ -94,6 +94,30 @@ struct ProducerTests {
     }
   }
 
+  @Test func noRecordOvertakesOneThatFullQueueRefused() async throws {
+    let kafka = try TestKafka.shared()
+    let topic = try await kafka.topic(partitions: 1)
+    var configuration = ProducerConfiguration(client: kafka.client())
+    configuration.queueBytes = 4096
+    configuration.maximumRecordBytes = 4000
+    // No record leaves the queue during the test.
+    configuration.linger = .seconds(60)
+    configuration.deliveryTimeout = .seconds(300)
+    let producer = try Producer(configuration: configuration, logger: TestKafka.quietLogger)
+    async let run: Void = producer.run()
+    let (results, continuation) = AsyncStream.makeStream(of: [Result<RecordPosition, RDKafkaError>].self)
+    // The second has no room, the third would have.
+    producer.submit([3000, 3000, 10].map { record(topic, String(repeating: "x", count: $0)) }) {
+      continuation.yield($0)
+      continuation.finish()
+    }
+    #expect(producer.recordsInFlight == 1)
+    _ = await producer.close(timeout: .zero)
+    await run
+    let outcome = try #require(await results.first { _ in true })
+    #expect(outcome.map { failure($0)?.code } == [.notPersisted, .queueFull, .queueFull])
+  }
+
   @Test func fullQueueRefusesRecordsAndClosingAbandonsTheRest() async throws {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 1)

@@ -27,6 +27,9 @@ final class ProducerHandle: Sendable {
 
   /// Hands records to librdkafka, which copies them. Does not block.
   ///
+  /// After a record for which the queue has no room, all others are refused for the same reason: room that is found in
+  /// the next moment must not let a record overtake an earlier one of its key.
+  ///
   /// - Returns: The refused records, with the reason; for each of the others a ``Delivery`` will come.
   func produce(_ records: [ProducerRecord], slot: Int) -> [(index: Int, error: RDKafkaError)] {
     var refused: [(index: Int, error: RDKafkaError)] = []
@@ -53,6 +56,9 @@ final class ProducerHandle: Sendable {
           throw RDKafkaError(delivery: response, isPossiblyPersisted: false, topic: topicName)
         }
       } catch {
+        guard error.code != .queueFull else {
+          return refused + (index..<records.endIndex).map { ($0, error) }
+        }
         refused.append((index, error))
       }
     }
