@@ -71,16 +71,16 @@ extension SendRequest {
 
   /// Reads a record of a hub's ingress topic: without a hub of its own it belongs to `hub`.
   ///
-  /// - Returns: The send, and whether the record names its hub, which may be another one.
+  /// - Returns: The send; whether the record names its hub, which may be another one; and whether it names its time.
   package static func decode(
     _ value: ArraySlice<UInt8>, recordTime: UnixTime, in hub: HubName
-  ) throws(RecordError) -> (send: SendRequest, namesHub: Bool) {
+  ) throws(RecordError) -> (send: SendRequest, namesHub: Bool, namesTime: Bool) {
     try read(value, recordTime: recordTime, maximumSize: maximumRecordSize, hub: hub)
   }
 
   private static func read(
     _ value: ArraySlice<UInt8>, recordTime: UnixTime, maximumSize: Int, hub: HubName = .default
-  ) throws(RecordError) -> (send: SendRequest, namesHub: Bool) {
+  ) throws(RecordError) -> (send: SendRequest, namesHub: Bool, namesTime: Bool) {
     var fields = SendFields()
     let (event, ()) = try CloudEvent.read(value, as: .send, maximumSize: maximumSize) { (reader) throws(JSONError) in
       // If `data` occurs several times, the last one counts.
@@ -93,7 +93,7 @@ extension SendRequest {
     let namesHub = fields.hub != nil
     if !namesHub { fields.hub = hub }
     do throws(JSONError) {
-      return (try fields.request(id: id, acceptedAt: event.time ?? recordTime.writable), namesHub)
+      return (try fields.request(id: id, acceptedAt: event.time ?? recordTime.writable), namesHub, event.time != nil)
     } catch {
       throw RecordError(inData: error)
     }

@@ -8,9 +8,10 @@ import ServiceLifecycle
 ///
 /// A record that names no hub gets the topic's; one that names another is dead-lettered, like one that is no send. Keys
 /// and order are kept: a batch is acknowledged before the next begins, and after a failure everything from the first
-/// record that failed is produced again; a full queue of the producer takes none behind it. An offset is stored when Kafka has the copy, so no record is lost; copies that
-/// are repeated are recognised by their ids. A copy that Kafka will never take becomes a dead letter, and a dead letter
-/// that is too large one without key and value, so that no record stops the topic.
+/// record that failed is produced again; a full queue of the producer takes none behind it. An offset is stored when
+/// Kafka has the copy, so no record is lost; copies that are repeated are recognised by their ids. A copy that Kafka will
+/// never take becomes a dead letter, and a dead letter that is too large one without key and value, so that no record
+/// stops the topic.
 package final class IngressPump: Service {
   /// The most records fetched and not acknowledged. In memory a record of a send has at most 512 KiB.
   private static let credit = 256
@@ -141,12 +142,14 @@ package final class IngressPump: Service {
     let key = record.key.map(Array.init)
     let written = record.timestamp >= 0 ? UnixTime(milliseconds: record.timestamp) : now
     do throws(RecordError) {
-      let (send, namesHub) = try SendRequest.decode(record.value, recordTime: written, in: hub)
+      let (send, namesHub, namesTime) = try SendRequest.decode(record.value, recordTime: written, in: hub)
       guard send.hub == hub else { throw RecordError(.foreignHub, "hub: names another hub than the topic's") }
-      // Unchanged if possible. Workers take the hub `default` where none is named.
-      let value = namesHub || hub == .default ? Array(record.value) : send.encoded()
+      // Unchanged if possible. Workers take the hub `default` where none is named; but where no time is named, they
+      // take that of the copy, with which the time to live would begin again.
+      let value = namesTime && (namesHub || hub == .default) ? Array(record.value) : send.encoded()
       guard value.count <= SendRequest.maximumRecordSize || send.replay != nil else {
-        throw RecordError(.tooLarge, "hub: makes the record larger than \(SendRequest.maximumRecordSize) bytes")
+        throw RecordError(
+          .tooLarge, "hub and time make the record larger than \(SendRequest.maximumRecordSize) bytes")
       }
       return (ProducerRecord(topic: topics.sends, key: key, event: value), nil)
     } catch {

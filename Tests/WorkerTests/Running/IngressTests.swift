@@ -49,6 +49,21 @@ import Testing
     #expect(unchanged.value == Self.record(hub: nil, id: id))
   }
 
+  @Test(arguments: ["acme", nil]) func recordWithoutTimeGetsThatOfItsLog(hub: String?) throws {
+    let value = String(decoding: Self.record(hub: hub), as: UTF8.self).replacing(
+      #""time":"2026-11-21T08:00:00Z","#, with: "")
+    let written = UnixTime(milliseconds: 1_800_000_000_123)
+    let record = ConsumedRecord(
+      topic: Self.topics.ingress(of: Self.hub), partition: 0, offset: 0, timestamp: written.milliseconds, key: nil,
+      value: Array(value.utf8)[...])
+    let (copy, refusal) = IngressPump.checked(
+      record, hub: Self.hub, topics: Self.topics, at: written + .seconds(3600))
+    #expect(refusal == nil)
+    // The copy is written an hour later.
+    let send = try SendRequest.decode(copy.value[...], recordTime: written + .seconds(3600))
+    #expect(send.acceptedAt == written && send.hub == Self.hub)
+  }
+
   @Test func recordOfAnotherHubIsDeadLettered() throws {
     for value in [Self.record(hub: "other"), Self.record(hub: "default")] {
       let (copy, refusal) = checked(value)
