@@ -13,8 +13,10 @@ import ServiceLifecycle
 /// never take becomes a dead letter, and a dead letter that is too large one without key and value, so that no record
 /// stops the topic.
 package final class IngressPump: Service {
-  /// The most records fetched and not acknowledged. In memory a record of a send has at most 512 KiB.
-  private static let credit = 256
+  /// The most records fetched and not acknowledged.
+  private static let maximumRecords = 256
+  /// The most bytes of them, by the typical size: if records suddenly become larger, those under way exceed it.
+  static let maximumBytes = 4 << 20
   /// The wait after records that could not be produced.
   private static let backoff = Duration.seconds(1)
 
@@ -64,17 +66,28 @@ package final class IngressPump: Service {
 
   private func pump() async -> RDKafkaError? {
     let metrics = IngressMetrics(hub: hub)
-    source.grant(records: Self.credit)
+    var (size, credit) = (RecordSizeEstimate(), 0)
+    func setCredit(_ wanted: Int) {
+      guard wanted != credit else { return }
+      source.grant(records: wanted - credit)
+      credit = wanted
+    }
+    var room: Int { min(Self.maximumRecords, max(1, size.records(in: Self.maximumBytes))) }
+    setCredit(room)
     // After an interrupted batch no later offset may be stored: the next owner of the partitions moves the rest.
     var isInterrupted = false
     for await event in source.events {
       switch event {
       case .records(let records):
+        credit -= records.count
+        size.observe(records: records.count, bytes: records.reduce(0) { $0 + $1.value.count })
+        // Credit granted when records were small is taken back when they turn out to be large.
+        setCredit(min(credit, room))
         guard !isInterrupted, await move(records, metrics) else {
           isInterrupted = true
           continue
         }
-        source.grant(records: records.count)
+        setCredit(room)
       // Everything before has been produced.
       case .assigned(_, let rebalance), .revoked(_, let rebalance), .lost(_, let rebalance): rebalance.complete()
       case .failed(let error):

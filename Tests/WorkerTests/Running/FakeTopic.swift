@@ -9,6 +9,7 @@ final class FakeTopic: StoringSource {
   let events: AsyncStream<ConsumerEvent>
   private let continuation: AsyncStream<ConsumerEvent>.Continuation
   private let positions = Mutex<[PartitionOffset]>([])
+  private let grants = Mutex<[Int]>([])
 
   /// `ends`: whether the stream ends with the records.
   init(_ batches: [[ConsumedRecord]], ends: Bool = true) {
@@ -22,9 +23,12 @@ final class FakeTopic: StoringSource {
   /// The offsets that were stored, in order.
   var stored: [Int64] { positions.withLock { $0.map(\.offset) } }
 
+  /// The changes of credit, in order.
+  var granted: [Int] { grants.withLock { $0 } }
+
   func end() { continuation.finish() }
 
-  func grant(records: Int) {}
+  func grant(records: Int) { grants.withLock { $0.append(records) } }
   func setPaused(_ isPaused: Bool) {}
   func clusterID() async -> String? { nil }
   func committed(_ partitions: [TopicPartition]) async -> [PartitionOffset] { [] }

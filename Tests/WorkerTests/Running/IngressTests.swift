@@ -167,6 +167,19 @@ import Testing
     #expect(source.stored == [])
   }
 
+  @Test func creditIsBoundedInBytes() async throws {
+    let size = IngressPump.maximumBytes / 16
+    let large = Self.record(
+      hub: "acme", body: String(repeating: "x", count: size - Self.record(hub: "acme", body: "").count))
+    let source = FakeTopic([(0..<4).map { consumed(at: $0, large) }, [consumed(at: 4, large)]])
+    try await IngressPump(
+      consumer: source, producer: MemorySink(), topics: Self.topics, hub: Self.hub, logger: TestKafka.quietLogger
+    ).run()
+    // Of 252 records that may still come 236 are taken back: 16 of this size are as much as the pump holds.
+    #expect(source.granted == [256, -236, 1])
+    #expect(source.stored == [4, 5])
+  }
+
   @Test func recordThatKafkaNeverTakesDoesNotStopTheTopic() async throws {
     let long = Self.record(hub: "acme", body: String(repeating: "long ", count: 300))
     let source = FakeTopic([[consumed(at: 0, long)], [consumed(at: 1, Self.record(hub: "other"))]])
