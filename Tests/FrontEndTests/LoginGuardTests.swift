@@ -42,11 +42,23 @@ import Testing
     let logins = makeGuard(perAddress: 5)
     for _ in 0..<3 { #expect(try attempt(logins, "bob", at: "192.0.2.1") == nil) }
     #expect(try attempt(logins, "bob", at: "192.0.2.1") == 20)
-    #expect(try attempt(logins, "bob", at: "192.0.2.2") == 20, "at every address")
     #expect(try attempt(logins, "carol", at: "192.0.2.1") == nil)
     #expect(try attempt(logins, "dave", at: "192.0.2.1") == nil)
     #expect(try attempt(logins, "erin", at: "192.0.2.1") == 12, "the address has failed five times")
     #expect(try attempt(logins, "erin", at: "192.0.2.2") == nil)
+  }
+
+  /// Strangers who fail at a few addresses do not keep the user waiting at a new one; those at many do.
+  @Test func userAtANewAddressIsNotKeptWaitingByFailuresElsewhere() throws {
+    let logins = makeGuard()
+    for number in 1...19 {
+      for _ in 0..<3 { #expect(try attempt(logins, "bob", at: "192.0.2.\(number)") == nil) }
+      #expect(try attempt(logins, "bob", at: "192.0.2.\(number)") == 20)
+    }
+    #expect(try attempt(logins, "bob", at: "198.51.100.7", isRight: true) == nil)
+    for _ in 0..<3 { #expect(try attempt(logins, "bob", at: "192.0.2.20") == nil) }
+    #expect(try attempt(logins, "bob", at: "198.51.100.8") == 1, "guessing at many addresses is limited too")
+    #expect(try attempt(logins, "bob", at: "198.51.100.7", isRight: true) == nil)
   }
 
   @Test func addressesOfOneNetworkShareABudget() throws {
@@ -61,8 +73,8 @@ import Testing
   @Test func userIsNotLockedOutByStrangersWhereItIsKnown() throws {
     let logins = makeGuard()
     #expect(try attempt(logins, "bob", at: "198.51.100.7", isRight: true) == nil)
-    for number in 1...3 { #expect(try attempt(logins, "bob", at: "192.0.2.\(number)") == nil) }
-    #expect(try attempt(logins, "bob", at: "192.0.2.4") != nil)
+    for number in 1...60 { #expect(try attempt(logins, "bob", at: "192.0.2.\(number)") == nil) }
+    #expect(try attempt(logins, "bob", at: "192.0.2.61") != nil)
     for _ in 0..<100 { #expect(try attempt(logins, "bob", at: "198.51.100.7", isRight: true) == nil) }
     // Where the user is known, guessing is limited too.
     for _ in 0..<3 { #expect(try attempt(logins, "bob", at: "198.51.100.7") == nil) }

@@ -1,11 +1,14 @@
 import FanfareCore
 import Synchronization
 
-/// Limits failed logins of each address and of each user, in bounded memory.
+/// Limits failed logins of each address, of each user at an address, and of each user, in bounded memory.
 ///
-/// A password is checked only while both budgets have room. Failures under a user's name do not lock the user out where
-/// it was authenticated lately: it is *known* at that address and needs no room. After as many failures as a user's
-/// budget has, it is a stranger there again. At a new address the user has to wait while others use up its budget.
+/// A password is checked only while all three budgets have room. The budget of a user at all addresses together is much
+/// larger than that at one address: it bounds guessing that is spread over many addresses, but failures at a few of
+/// them do not keep the user waiting at another one.
+///
+/// Where a user was authenticated lately, it is *known* and needs no room. After as many failures as the user's budget
+/// at the address has, it is a stranger there again.
 ///
 /// Passwords can be guessed, tokens and certificates cannot: those are always checked, and only the answer to a wrong
 /// one changes when the address has no room.
@@ -16,7 +19,7 @@ final class LoginGuard: Sendable {
   enum Admission {
     /// The digest of the user at its address.
     case known(Int)
-    /// A failure of both budgets is taken in advance.
+    /// A failure of all budgets is taken in advance.
     case stranger(user: Int, address: Int, pair: Int)
     /// Credentials that cannot be guessed.
     case unguessable(ClientAddress)
@@ -43,7 +46,7 @@ final class LoginGuard: Sendable {
 
   /// Admits a login.
   ///
-  /// A stranger takes a failure of both budgets in advance: logins at the same time cannot exceed them.
+  /// A stranger takes a failure of all budgets in advance: logins at the same time cannot exceed them.
   /// Throws `.tooManyFailures`.
   func admit(_ credentials: Credentials, hub: String, from address: ClientAddress) throws(Refusal) -> Admission {
     guard case .basic(let basic) = credentials else { return .unguessable(address) }
@@ -61,11 +64,12 @@ final class LoginGuard: Sendable {
         $0.combine(exactly: basic.user)
       }
       let address = KeyedDigest.make { $0.combine(network) }
-      let delay = max(
-        wait(for: address, limits.perAddress, state, at: now), wait(for: user, limits.perUser, state, at: now))
+      let budgets = [
+        (address, limits.perAddress), (pair, limits.perUser), (user, limits.perUserAtAllAddresses),
+      ]
+      let delay = budgets.map { wait(for: $0, $1, state, at: now) }.max() ?? .zero
       guard delay == .zero else { return .failure(.tooManyFailures(retryAfter: delay)) }
-      take(address, limits.perAddress, &state, at: now)
-      take(user, limits.perUser, &state, at: now)
+      for (key, limit) in budgets { take(key, limit, &state, at: now) }
       return .success(.stranger(user: user, address: address, pair: pair))
     }
     return try admission.get()
@@ -84,10 +88,11 @@ final class LoginGuard: Sendable {
 
   /// Records that the credentials were not checked: takes no failure.
   func abandon(_ admission: Admission) {
-    guard case .stranger(let user, let address, _) = admission else { return }
+    guard case .stranger(let user, let address, let pair) = admission else { return }
     let now = limits.now()
     state.withLock { state in
-      refund(user, limits.perUser, &state, at: now)
+      refund(user, limits.perUserAtAllAddresses, &state, at: now)
+      refund(pair, limits.perUser, &state, at: now)
       refund(address, limits.perAddress, &state, at: now)
     }
   }
@@ -151,8 +156,10 @@ extension Refusal {
 package struct LoginLimits: Sendable {
   /// The most failures of one address within `window`; of IPv6 of one /64 network. At least 1.
   package var perAddress = 100
-  /// The most failures under one user name within `window`. At least 1.
+  /// The most failures of one user at one address within `window`. At least 1.
   package var perUser = 20
+  /// The most failures of one user at all addresses within `window`.
+  package var perUserAtAllAddresses: Int { perUser * 20 }
   /// The time in which a used budget becomes whole again.
   package var window: Duration = .seconds(600)
   /// For how long at least a user is known at an address that has authenticated it.

@@ -13,8 +13,8 @@ package import FrontEnd
 /// - `authentication.knownSeconds` (0…31536000, default 86400): for how long at least a user who was authenticated comes
 ///   before strangers, and is exempt from the budgets of failures at the same address.
 /// - `authentication.failuresPerAddress` (1…1000000, default 100), `authentication.failuresPerUser` (1…1000000, default
-///   20): the most failed logins of an address and under a user name within `authentication.failureSeconds`
-///   (1…86400, default 600).
+///   20): the most failed logins of an address, and of a user at one address, within `authentication.failureSeconds`
+///   (1…86400, default 600). At all addresses together a user may fail twenty times as often.
 package struct AuthenticationSettings: Sendable {
   /// The threads that hash passwords; nil: as many as suit the machine.
   let hashingThreads: Int?
