@@ -19,7 +19,7 @@ package struct APIKeyAuthenticator: Authenticator {
   }
 
   package func authenticate(
-    _ credentials: Credentials, hub: HubName, from address: ClientAddress
+    _ credentials: Credentials, hub: HubName, from origin: LoginOrigin
   ) async throws -> Principal? {
     guard case .bearer(let token) = credentials, token.hasPrefix(APIKey.prefix), hub == self.hub,
       let key = try await keys.verify(token)

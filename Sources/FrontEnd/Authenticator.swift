@@ -14,8 +14,23 @@ package protocol Authenticator: Sendable {
   /// The principal belongs to `hub`: credentials of another hub are wrong. `hub` need not exist.
   /// Throws `AuthenticationError` if the credentials cannot be checked at the moment.
   func authenticate(
-    _ credentials: Credentials, hub: HubName, from address: ClientAddress
+    _ credentials: Credentials, hub: HubName, from origin: LoginOrigin
   ) async throws -> Principal?
+}
+
+/// Where credentials come from.
+package struct LoginOrigin: Sendable {
+  package let address: ClientAddress
+  /// Whether the user was authenticated at this address lately (`LoginGuard`): it need not wait behind strangers.
+  package let isKnown: Bool
+
+  package init(address: ClientAddress, isKnown: Bool = false) {
+    self.address = address
+    self.isKnown = isKnown
+  }
+
+  /// A stranger at an unknown address.
+  package static let unknown = Self(address: .unknown)
 }
 
 /// An authenticated user of the request's hub with its scopes.

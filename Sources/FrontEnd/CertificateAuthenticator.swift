@@ -30,7 +30,7 @@ package struct CertificateAuthenticator: Authenticator {
   }
 
   package func authenticate(
-    _ credentials: Credentials, hub: HubName, from address: ClientAddress
+    _ credentials: Credentials, hub: HubName, from origin: LoginOrigin
   ) async throws -> Principal? {
     guard case .certificate(let certificate) = credentials, hub == self.hub, let user = user(of: certificate) else {
       return nil

@@ -25,7 +25,7 @@ package struct DemoAuthenticator: Authenticator {
   package var challenge: String { BasicCredentials.challenge }
 
   package func authenticate(
-    _ credentials: Credentials, hub: HubName, from address: ClientAddress
+    _ credentials: Credentials, hub: HubName, from origin: LoginOrigin
   ) async throws -> Principal? {
     guard case .basic(let basic) = credentials, basic.user.utf8.elementsEqual(basic.password.utf8) else { return nil }
     return Principal(user: basic.user, scopes: await policy.scopes(of: basic.user, in: groups))

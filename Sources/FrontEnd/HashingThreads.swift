@@ -5,12 +5,12 @@ import Synchronization
 /// Hashes passwords on a few threads of its own, fewer than the cores and of low priority, so that a flood of logins
 /// leaves the rest of the process responsive. All hubs of a process share them.
 ///
-/// Logins of users who were authenticated lately are hashed before those of strangers; each kind has a queue of its
-/// own, so that strangers cannot fill that of the others.
+/// Logins of users at addresses where they were authenticated lately are hashed before those of strangers; each kind has
+/// a queue of its own, so that strangers cannot fill that of the others.
 package final class HashingThreads: Sendable {
   /// Who wants to log in.
   package enum Login: Sendable {
-    /// A user who was authenticated lately.
+    /// A user at an address where it was authenticated lately.
     case known
     case stranger
   }

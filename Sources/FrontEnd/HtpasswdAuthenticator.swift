@@ -1,7 +1,6 @@
 package import FanfareCore
 import FoundationEssentials
 package import Logging
-import Synchronization
 
 /// Authenticates the users of a password file.
 /// Hashes are bcrypt, yescrypt or SHA-512 (`htpasswd -B`, `mkpasswd`).
@@ -17,10 +16,6 @@ package final class HtpasswdAuthenticator: Authenticator {
     package var cacheLimit: Duration = .seconds(3600)
     /// The most valid credentials that are remembered.
     package var cacheCapacity = 10_000
-    /// For how long at least a user who was authenticated is hashed before strangers.
-    package var knownLifetime: Duration = .seconds(86_400)
-    /// The most users that are hashed before strangers.
-    package var knownCapacity = 100_000
     /// The least time between two checks whether the file has changed.
     package var fileCheckInterval: Duration = .seconds(1)
     /// The clock; tests replace it.
@@ -31,12 +26,9 @@ package final class HtpasswdAuthenticator: Authenticator {
 
   private let policy: ScopePolicy
   private let groups: GroupDirectory?
-  private let now: @Sendable () -> ContinuousClock.Instant
   private let hashing: HashingThreads
   private let file: WatchedFile<HtpasswdFile>
   private let verified: CredentialCache
-  /// The digests of users who were authenticated lately.
-  private let known: Mutex<RecentSet>
 
   /// Reads the file.
   /// Throws `.htpasswd` if it cannot be read, or with the number of the first invalid line.
@@ -47,13 +39,9 @@ package final class HtpasswdAuthenticator: Authenticator {
     self.policy = policy
     self.groups = groups
     self.hashing = hashing
-    now = configuration.now
     verified = CredentialCache(
       capacity: configuration.cacheCapacity, timeToLive: configuration.cacheTimeToLive,
       limit: configuration.cacheLimit, now: configuration.now)
-    known = Mutex(
-      RecentSet(
-        capacity: configuration.knownCapacity, lifetime: configuration.knownLifetime, now: configuration.now()))
     file = try WatchedFile(
       path: path, name: "Password file", interval: configuration.fileCheckInterval, now: configuration.now,
       logger: logger
@@ -70,18 +58,14 @@ package final class HtpasswdAuthenticator: Authenticator {
   package var challenge: String { BasicCredentials.challenge }
 
   package func authenticate(
-    _ credentials: Credentials, hub: HubName, from address: ClientAddress
+    _ credentials: Credentials, hub: HubName, from origin: LoginOrigin
   ) async throws -> Principal? {
     guard case .basic(let basic) = credentials else { return nil }
     let (users, generation) = await file.latest()
     let isRight = try await verified.verify(basic, generation: generation) { () throws(AuthenticationError) in
       let (hash, isKnown) = users.hash(of: basic.user)
-      let digest = KeyedDigest.make { $0.combine(exactly: basic.user) }
-      let isRecent = known.withLock { $0.contains(digest, at: now()) }
       let password = basic.password
-      let isRight = try await hashing.run(for: isRecent ? .known : .stranger) { hash.matches(password) } && isKnown
-      if isRight { known.withLock { $0.insert(digest, at: now()) } }
-      return isRight
+      return try await hashing.run(for: origin.isKnown ? .known : .stranger) { hash.matches(password) } && isKnown
     }
     guard isRight else { return nil }
     return Principal(user: basic.user, scopes: await policy.scopes(of: basic.user, in: groups))

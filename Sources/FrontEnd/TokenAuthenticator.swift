@@ -47,7 +47,7 @@ package final class TokenAuthenticator: Authenticator {
   }
 
   package func authenticate(
-    _ credentials: Credentials, hub: HubName, from address: ClientAddress
+    _ credentials: Credentials, hub: HubName, from origin: LoginOrigin
   ) async throws -> Principal? {
     guard case .bearer(let token) = credentials, !token.hasPrefix(APIKey.prefix), hub == self.hub else { return nil }
     return try await verify(token)

@@ -308,7 +308,6 @@ import Yams
     #expect(settings.api.frontEnd.logins.perUser == 7 && settings.api.frontEnd.logins.perAddress == 100)
     #expect(settings.api.frontEnd.logins.knownLifetime == .seconds(60))
     #expect(settings.authentication.passwords.cacheTimeToLive == .seconds(30))
-    #expect(settings.authentication.passwords.knownLifetime == .seconds(60))
     #expect(settings.authentication.hashingThreads == 3)
   }
 

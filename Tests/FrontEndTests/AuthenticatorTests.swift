@@ -45,7 +45,7 @@ import Testing
     let token: String
 
     func authenticate(
-      _ credentials: Credentials, hub: HubName, from address: ClientAddress
+      _ credentials: Credentials, hub: HubName, from origin: LoginOrigin
     ) async throws -> Principal? {
       credentials == .bearer(token) ? Principal(user: "backend", scopes: [.sendUser]) : nil
     }

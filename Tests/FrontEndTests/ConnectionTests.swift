@@ -105,7 +105,7 @@ import Testing
   @Test(.enabled(if: Self.ownAddress != nil, "the machine has only loopback addresses"), arguments: [false, true])
   func plainListenerServesOnlyProxiesAndItsOwnMachine(isProxy: Bool) async throws {
     let own = try #require(Self.ownAddress)
-    let seen = AddressRecorder()
+    let seen = OriginRecorder()
     try await Harness.run({
       $0.configuration.host = "0.0.0.0"
       $0.configuration.proxies = try #require(TrustedProxies([isProxy ? own : "203.0.113.0/24"]))
@@ -113,13 +113,13 @@ import Testing
       $0.operations = OperationsRoutes(metrics: PrometheusMetrics(), health: HealthRegistry(readiness: []))
     }) { app in
       func answer(_ request: String, from host: String) async throws -> (head: String, body: String) {
-        let text = "\(request) HTTP/1.1\r\nHost: x\r\nAuthorization: \(Harness.basic("alice", "alice"))\r\n\r\n"
+        let text = "\(request) HTTP/1.1\r\nHost: x\r\nAuthorization: \(Harness.basic("alice", "x"))\r\n\r\n"
         return try await RawConnection.firstAnswer(to: text, host: host, port: app.port)
       }
       let direct = try await answer("GET /api/sends", from: own)
       #expect(direct.head.hasPrefix(isProxy ? "HTTP/1.1 401" : "HTTP/1.1 403"))
       #expect(direct.body.contains("api.proxies") == !isProxy)
-      #expect(seen.addresses == (isProxy ? [own] : []))
+      #expect(seen.origins == (isProxy ? [own] : []))
       for request in ["GET /openapi.json", "POST /healthz", "GET /nothing"] where !isProxy {
         #expect(try await answer(request, from: own).head.hasPrefix("HTTP/1.1 403"), "\(request)")
       }
@@ -149,13 +149,13 @@ import Testing
 
   /// Anybody can send the field.
   @Test(arguments: [false, true]) func forwardedAddressIsBelievedFromProxiesOnly(isProxy: Bool) async throws {
-    let seen = AddressRecorder()
+    let seen = OriginRecorder()
     try await Harness.run({
       if isProxy { $0.configuration.proxies = try #require(TrustedProxies(["127.0.0.1"])) }
       $0.hubs = [FrontEndHub(name: .default, authenticators: [seen])]
     }) { app in
       _ = try await app.request(.get, "/api/sends", headers: [("X-Forwarded-For", "203.0.113.9")])
-      #expect(seen.addresses == [isProxy ? "203.0.113.9" : "127.0.0.1"])
+      #expect(seen.origins == [isProxy ? "203.0.113.9" : "127.0.0.1"])
     }
   }
 }

@@ -175,7 +175,7 @@ extension Harness {
 struct ScopedDemo: Authenticator {
   let challenge = BasicCredentials.challenge
 
-  func authenticate(_ credentials: Credentials, hub: HubName, from address: ClientAddress) async throws -> Principal? {
+  func authenticate(_ credentials: Credentials, hub: HubName, from origin: LoginOrigin) async throws -> Principal? {
     guard case .basic(let basic) = credentials, basic.user == basic.password else { return nil }
     return Principal(user: basic.user, scopes: Self.scopes(of: basic.user))
   }

@@ -71,6 +71,47 @@ import Testing
     #expect(order.withLock { $0 } == ["stranger refused", "known refused", "known", "known", "stranger", "stranger"])
   }
 
+  /// An attacker who knows a name must not occupy the queue of the user at its own address.
+  @Test func knownNameIsQueuedAsAStrangerAtOtherAddresses() async throws {
+    let path = FileManager.default.temporaryDirectory.appending(path: "fanfare-htpasswd-\(UUID().uuidString)").path
+    try Data("ann:$2y$04$MI0972Rll9Ecwmd0N6d2SuQ8EExHQJwNVTeZ1xwW4/vOhWVqHluoS\n".utf8).write(to: URL(filePath: path))
+    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(atPath: path) } }
+    let hashing = HashingThreads(threads: 1, maximumWaiting: 1)
+    let authenticator = try HtpasswdAuthenticator(path: path, hashing: hashing, logger: TestKafka.quietLogger)
+    @Sendable func login(_ password: String, isKnown: Bool) async throws -> String {
+      let credentials = Credentials.basic(try #require(BasicCredentials(user: "ann", password: password)))
+      let origin = LoginOrigin(address: .unknown, isKnown: isKnown)
+      do {
+        let principal = try await authenticator.authenticate(credentials, hub: .default, from: origin)
+        return principal == nil ? "wrong" : "right"
+      } catch AuthenticationError.overloaded {
+        return isKnown ? "known refused" : "stranger refused"
+      }
+    }
+    #expect(try await login("correct horse: battery", isKnown: false) == "right")
+    let gate = DispatchSemaphore(value: 0)
+    let (begun, begin) = AsyncStream.makeStream(of: Void.self)
+    async let occupation: Void = hashing.run {
+      begin.finish()
+      gate.wait()
+    }
+    for await _ in begun {}
+    // Of each two one finds a place; all other results come after the gate is opened.
+    let results = try await withThrowingTaskGroup(of: String.self) { group in
+      for isKnown in [false, true] {
+        for number in 1...2 { group.addTask { try await login("wrong \(number) \(isKnown)", isKnown: isKnown) } }
+      }
+      var results: [String] = []
+      while let result = try await group.next() {
+        results.append(result)
+        if results.count == 2 { gate.signal() }
+      }
+      return results
+    }
+    try await occupation
+    #expect(results.sorted() == ["known refused", "stranger refused", "wrong", "wrong"])
+  }
+
   /// Twenty connections of unknown users, each with a password that is hashed for a quarter of a second.
   @Test func healthIsAnsweredWhileStrangersAreHashed() async throws {
     let path = FileManager.default.temporaryDirectory.appending(path: "fanfare-htpasswd-\(UUID().uuidString)").path

@@ -117,6 +117,23 @@ import Testing
     #expect(remembers(999, after: 60))
   }
 
+  /// A name alone, which anybody may know, does not make a caller known.
+  @Test func userIsKnownOnlyAtTheAddressThatAuthenticatedIt() async throws {
+    let seen = OriginRecorder()
+    try await Harness.run({
+      $0.configuration.proxies = try #require(TrustedProxies(["127.0.0.1"]))
+      $0.hubs = [FrontEndHub(name: .default, authenticators: [seen])]
+    }) { app in
+      for (address, password) in [("1", "alice"), ("1", "alice"), ("2", "x"), ("2", "x"), ("1", "x")] {
+        let headers = [
+          ("X-Forwarded-For", "192.0.2.\(address)"), ("Authorization", Harness.basic("alice", password)),
+        ]
+        _ = try await app.request(.get, "/api/registrations", as: nil, headers: headers)
+      }
+      #expect(seen.origins == ["192.0.2.1", "192.0.2.1*", "192.0.2.2", "192.0.2.2", "192.0.2.1*"])
+    }
+  }
+
   @Test func floodOfFailuresIsAnswered429AndKnownUsersGoOn() async throws {
     let log = LogRecorder()
     try await Harness.run({

@@ -99,7 +99,7 @@ import Testing
     let challenge = BasicCredentials.challenge
 
     func authenticate(
-      _ credentials: Credentials, hub: HubName, from address: ClientAddress
+      _ credentials: Credentials, hub: HubName, from origin: LoginOrigin
     ) async throws -> Principal? {
       guard case .basic(let basic) = credentials, basic.user == SecrecyTests.user, basic.password == password
       else { return nil }

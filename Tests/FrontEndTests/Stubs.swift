@@ -196,16 +196,18 @@ struct BrokenRegistry: DeviceRegistry, RegistrationDirectory {
   ) async throws -> ExpiryStep { throw error }
 }
 
-/// An authenticator that notes where callers come from, and admits nobody.
-final class AddressRecorder: Authenticator {
-  private let noted = Mutex<[String]>([])
+/// Notes where callers come from, and admits those whose password equals the name.
+final class OriginRecorder: Authenticator {
+  private let noted = Mutex<[LoginOrigin]>([])
 
-  var addresses: [String] { noted.withLock { $0 } }
+  /// Each caller's address, with a star if the caller is known there.
+  var origins: [String] { noted.withLock { $0 }.map { "\($0.address)\($0.isKnown ? "*" : "")" } }
 
   var challenge: String { BasicCredentials.challenge }
 
-  func authenticate(_ credentials: Credentials, hub: HubName, from address: ClientAddress) async throws -> Principal? {
-    noted.withLock { $0.append(address.description) }
-    return nil
+  func authenticate(_ credentials: Credentials, hub: HubName, from origin: LoginOrigin) async throws -> Principal? {
+    noted.withLock { $0.append(origin) }
+    guard case .basic(let basic) = credentials, basic.user == basic.password else { return nil }
+    return Principal(user: basic.user, scopes: [.device])
   }
 }

@@ -18,7 +18,7 @@ import Testing
     var certificates: [[UInt8]] { noted.withLock { $0 } }
     var challenge: String { "" }
 
-    func authenticate(_ credentials: Credentials, hub: HubName, from: ClientAddress) async throws -> Principal? {
+    func authenticate(_ credentials: Credentials, hub: HubName, from origin: LoginOrigin) async throws -> Principal? {
       guard case .certificate(let certificate) = credentials else { return nil }
       noted.withLock { $0.append(certificate.der) }
       return Principal(user: "alice", scopes: [.readAll])

@@ -23,6 +23,9 @@ final class LoginGuard: Sendable {
     case stranger(user: Int, address: Int, pair: Int)
     /// Credentials that cannot be guessed.
     case unguessable(ClientAddress)
+
+    /// Whether the user is known at its address.
+    var isKnown: Bool { if case .known = self { true } else { false } }
   }
 
   private struct State {

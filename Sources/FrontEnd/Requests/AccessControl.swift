@@ -7,7 +7,7 @@ import Operations
 /// Every route of `ProtectedRoute` is called by it.
 ///
 /// An unknown hub is answered as wrong credentials are, in the same time: the credentials are checked by the
-/// authenticators of a hub that exists, and the result is dropped. So nobody learns which hubs there are.
+/// authenticators of a hub that exists, and the result is dropped. So the answer does not tell which hubs there are.
 struct AccessControl: Sendable {
   let security: SecurityLog
 
@@ -66,7 +66,8 @@ struct AccessControl: Sendable {
     }
     let hub = HubName(name).flatMap { hubs[$0] }
     do {
-      if let caller = try await check(credentials, context.clientAddress, hub) {
+      let origin = LoginOrigin(address: context.clientAddress, isKnown: admission.isKnown)
+      if let caller = try await check(credentials, origin, hub) {
         logins.succeed(admission)
         context.connection.becomeKnown()
         return caller
@@ -81,16 +82,16 @@ struct AccessControl: Sendable {
   }
 
   /// Returns the owner of the credentials; nil if they are wrong or there is no such hub.
-  private func check(_ credentials: Credentials, _ address: ClientAddress, _ hub: HubEntry?) async throws -> Caller? {
+  private func check(_ credentials: Credentials, _ origin: LoginOrigin, _ hub: HubEntry?) async throws -> Caller? {
     guard let hub else {
       let stranger = credentials.ofStranger
       for authenticator in decoy.authenticators {
-        _ = try await authenticator.authenticate(stranger, hub: decoy.name, from: address)
+        _ = try await authenticator.authenticate(stranger, hub: decoy.name, from: origin)
       }
       return nil
     }
     for authenticator in hub.authenticators {
-      guard let principal = try await authenticator.authenticate(credentials, hub: hub.name, from: address) else {
+      guard let principal = try await authenticator.authenticate(credentials, hub: hub.name, from: origin) else {
         continue
       }
       return Caller(user: principal.user, scopes: principal.scopes, hub: hub)
