@@ -22,7 +22,7 @@ package struct APIKeyAuthenticator: Authenticator {
     _ credentials: Credentials, hub: HubName, from origin: LoginOrigin
   ) async throws -> Principal? {
     guard case .bearer(let token) = credentials, token.hasPrefix(APIKey.prefix), hub == self.hub,
-      let key = try await keys.verify(token)
+      let key = try await keys.verify(token, from: origin.address)
     else { return nil }
     // A later release may know further scopes.
     return Principal(user: key.user, scopes: Set(key.scopes.compactMap { Scope(rawValue: $0) }))

@@ -6,7 +6,8 @@ import Synchronization
 ///
 /// A cached key is looked up again after `lifetime`: a revoked key stops working that much later, at the latest. While
 /// the store fails, known keys keep working for `grace`. Concurrent requests share one look-up; those with a known key
-/// do not wait for it. Look-ups of unknown keys are limited, so that strangers cannot occupy the store.
+/// do not wait for it. Look-ups of unknown keys are limited, for each network and altogether: strangers cannot occupy the
+/// store, and those of one network cannot keep others from it.
 final class APIKeyVerifier: Sendable {
   /// The time after which a cached key is looked up again.
   static let lifetime: Duration = .seconds(5)
@@ -15,7 +16,9 @@ final class APIKeyVerifier: Sendable {
   /// The most keys that are cached, and the most ids without a key.
   static let capacity = 10_000
   /// The most look-ups of unknown keys at a time.
-  static let maximumStrangers = 16
+  static let maximumStrangers = 64
+  /// The most look-ups of unknown keys at a time for callers of one network.
+  static let maximumStrangersPerNetwork = 16
 
   private typealias Outcome = Result<StoredAPIKey?, AuthenticationError>
 
@@ -32,8 +35,8 @@ final class APIKeyVerifier: Sendable {
     var unknown = RecentEntries<String, UnixTime>(capacity: APIKeyVerifier.capacity)
     /// The requests that wait for each look-up in progress.
     var pending: [String: [CheckedContinuation<Outcome?, Never>]] = [:]
-    /// Look-ups in progress of keys that are not known.
-    var strangers = 0
+    /// Look-ups in progress of keys that are not known, by the network of the first caller.
+    var strangers: [ClientAddress: Int] = [:]
   }
 
   private enum Step {
@@ -55,29 +58,34 @@ final class APIKeyVerifier: Sendable {
 
   /// Returns the stored key if the text is a valid key of the hub, else nil.
   /// Throws `AuthenticationError` if that cannot be found out at the moment.
-  func verify(_ text: String) async throws(AuthenticationError) -> StoredAPIKey? {
+  func verify(_ text: String, from address: ClientAddress = .unknown) async throws(AuthenticationError) -> StoredAPIKey?
+  {
     guard let key = APIKey(text) else { return nil }
     let now = clock.now()
-    guard let stored = try await find(key.id, at: now), Self.isEqual(stored.digest, key.digest),
+    guard let stored = try await find(key.id, for: address.network, at: now), Self.isEqual(stored.digest, key.digest),
       !stored.isExpired(at: now)
     else { return nil }
     await markUsed(stored, at: now)
     return stored
   }
 
-  private func find(_ id: String, at now: UnixTime) async throws(AuthenticationError) -> StoredAPIKey? {
+  private func find(
+    _ id: String, for network: ClientAddress, at now: UnixTime
+  ) async throws(AuthenticationError) -> StoredAPIKey? {
     while true {
-      switch state.withLock({ Self.step(&$0, for: id, at: now) }) {
+      switch state.withLock({ Self.step(&$0, id, for: network, at: now) }) {
       case .answer(let key): return key
       case .refuse: throw .overloaded
-      case .lookUp(let known): return try await lookUp(id, known: known, at: now)
+      case .lookUp(let known): return try await lookUp(id, for: network, known: known, at: now)
       // Nil if the look-up ended in between: then its answer is in the cache.
       case .join: if let outcome = await join(id) { return try outcome.get() }
       }
     }
   }
 
-  private static func step(_ state: inout State, for id: String, at now: UnixTime) -> Step {
+  private static func step(
+    _ state: inout State, _ id: String, for network: ClientAddress, at now: UnixTime
+  ) -> Step {
     if let known = state.known[id] {
       // A clock that was set back must not prolong the use of a key.
       if now >= known.confirmedAt, now < known.nextLookUpAt { return .answer(known.key) }
@@ -88,8 +96,11 @@ final class APIKeyVerifier: Sendable {
     }
     if let answeredAt = state.unknown[id], now >= answeredAt, now - answeredAt < lifetime { return .answer(nil) }
     guard state.pending[id] == nil else { return .join }
-    guard state.strangers < maximumStrangers else { return .refuse }
-    state.strangers += 1
+    let own = state.strangers[network, default: 0]
+    guard own < maximumStrangersPerNetwork, state.strangers.values.reduce(0, +) < maximumStrangers else {
+      return .refuse
+    }
+    state.strangers[network] = own + 1
     state.pending[id] = []
     return .lookUp(nil)
   }
@@ -102,7 +113,7 @@ final class APIKeyVerifier: Sendable {
   }
 
   private func lookUp(
-    _ id: String, known: Known?, at now: UnixTime
+    _ id: String, for network: ClientAddress, known: Known?, at now: UnixTime
   ) async throws(AuthenticationError) -> StoredAPIKey? {
     var outcome: Outcome
     var next: Known?
@@ -120,7 +131,7 @@ final class APIKeyVerifier: Sendable {
       logger.warning("API key could not be looked up", metadata: [LogKeys.cause: "\(error)"])
     }
     let waiting = state.withLock { state in
-      if known == nil { state.strangers -= 1 }
+      if known == nil, let own = state.strangers[network] { state.strangers[network] = own == 1 ? nil : own - 1 }
       state.known[id] = next
       state.unknown[id] = if case .success(nil) = outcome { now } else { nil }
       return state.pending.removeValue(forKey: id) ?? []

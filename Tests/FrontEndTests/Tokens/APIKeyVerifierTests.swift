@@ -74,28 +74,49 @@ import Testing
   }
 
   @Test func lookUpsAreSharedAndThoseOfStrangersAreLimited() async throws {
-    let (key, verifier) = (APIKey(), verifier)
+    let (key, other, verifier) = (APIKey(), APIKey(), verifier)
+    let perNetwork = APIKeyVerifier.maximumStrangersPerNetwork
     store.set(stored(key))
+    store.set(stored(other))
     #expect(try await verifier.verify(key.text) != nil)
     store.hold()
     try await withThrowingTaskGroup(of: Bool.self) { group in
-      let strangers = (0..<APIKeyVerifier.maximumStrangers).map { _ in APIKey() }
+      let strangers = (0..<perNetwork).map { _ in APIKey() }
       for stranger in strangers + strangers {
         group.addTask { try await verifier.verify(stranger.text) != nil }
       }
-      await store.held(APIKeyVerifier.maximumStrangers)
+      await store.held(perNetwork)
       await #expect(throws: AuthenticationError.overloaded) { try await verifier.verify(APIKey().text) }
+      // Strangers of one network do not keep an unknown key of another one waiting.
+      let elsewhere = try #require(ClientAddress("192.0.2.1"))
+      group.addTask { try await verifier.verify(other.text, from: elsewhere) != nil }
       // A known key whose look-up is due: one request asks again, the others use the known answer.
       clock.advance(by: .seconds(5))
       group.addTask { try await verifier.verify(key.text) != nil }
-      await store.held(APIKeyVerifier.maximumStrangers + 1)
+      await store.held(perNetwork + 2)
       for _ in 0..<10 { #expect(try await verifier.verify(key.text) != nil) }
       store.release()
       var accepted = 0
       for try await isAccepted in group { accepted += isAccepted ? 1 : 0 }
-      #expect(accepted == 1)
+      #expect(accepted == 2)
     }
-    #expect(store.lookUps == APIKeyVerifier.maximumStrangers + 2)
+    #expect(store.lookUps == perNetwork + 3)
+  }
+
+  @Test func lookUpsOfStrangersOfAllNetworksAreLimited() async throws {
+    let verifier = verifier
+    store.hold()
+    try await withThrowingTaskGroup(of: Bool.self) { group in
+      for number in 0..<APIKeyVerifier.maximumStrangers {
+        let address = try #require(ClientAddress("192.0.2.\(number)"))
+        group.addTask { try await verifier.verify(APIKey().text, from: address) != nil }
+      }
+      await store.held(APIKeyVerifier.maximumStrangers)
+      await #expect(throws: AuthenticationError.overloaded) { try await verifier.verify(APIKey().text) }
+      store.release()
+      for try await isAccepted in group { #expect(!isAccepted) }
+    }
+    #expect(try await verifier.verify(APIKey().text) == nil, "all places are free again")
   }
 
   @Test func useIsStoredOnceADay() async throws {
