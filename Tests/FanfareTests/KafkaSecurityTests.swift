@@ -149,13 +149,13 @@ import Testing
         "HUB_DEFAULT_APNS_KEY_FILE": path, "HUB_DEFAULT_APNS_KEY_ID": "ABCDEFGHIJ",
         "HUB_DEFAULT_APNS_TEAM_ID": "ABCDEFGHIJ", "HUB_DEFAULT_APNS_TOPIC": "app",
       ],
-      ["HUB_DEFAULT_FCM_SERVICE_ACCOUNT_FILE": path],
+      ["HUB_DEFAULT_FCM_SERVICE_ACCOUNT_FILE": path], ["LOG_SECURITY_KEY_FILE": path],
       ["HUB_DEFAULT_WNS_SECRET_FILE": path, "HUB_DEFAULT_WNS_PACKAGE_SID": "ms-app://s-1"],
     ]
   }
 
   @Test func fileThatOthersMayReadIsRefusedByName() async throws {
-    let file = try SecretFixture("marked-secret\n")
+    let file = try SecretFixture("marked-secret-of-the-file\n")
     defer { #expect(throws: Never.self) { try file.remove() } }
     try file.set(mode: 0o644)
     for given in secrets(file.path) {

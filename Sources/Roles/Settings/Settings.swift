@@ -116,8 +116,8 @@ package struct Settings: Sendable {
   }
 
   private static func securityKey(from reader: SettingsReader) throws(SettingsError) -> [UInt8]? {
-    guard let text = try reader.contents(ofFileAt: "log.securityKeyFile") else { return nil }
-    let key = Array(text.trimmingSuffix(while: \.isNewline).utf8)
+    guard let text = try reader.secretFile(at: "log.securityKeyFile")?.text() else { return nil }
+    let key = Array(text.utf8)
     guard (16...4096).contains(key.count) else {
       throw SettingsError("log.securityKeyFile", "must name a file with 16 to 4096 bytes of secret text")
     }
