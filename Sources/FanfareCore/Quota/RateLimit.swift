@@ -31,7 +31,7 @@ package struct RateLimit: Hashable, Sendable {
   package let perSecond: Double
   /// Permits at once after a pause; at least 1.
   package let burst: Int
-  /// Whether one demand may exceed what is left, as long as something is left.
+  /// Whether a demand larger than the free permits is granted, as long as any is free.
   /// Its excess, at most one burst, must be free again before the next permit.
   package let mayOverdraw: Bool
 

@@ -19,7 +19,7 @@ import FrontEnd
 ///   it changes.
 /// - `authentication.token.…`: see `TokenSettings`.
 /// - `authentication.certificate.userFrom` (`uri`, `dns`, `email`, `commonName` or `none`, default `none`): the part of a
-///   client certificate that names the user; with `none`, certificates authenticate nobody. See
+///   client certificate that names the user; with `none`, certificates are not accepted as credentials. See
 ///   `CertificateAuthenticator.UserSource`.
 /// - `quota.…`: see `QuotaPolicy.init(hub:from:)`.
 /// - `apns.…`, `fcm.…`, `wns.…`: see `APNsSettings`, `FCMSettings`, `WNSSettings`.
