@@ -51,4 +51,6 @@ package enum AuthenticationError: Error, Hashable, Sendable {
   case overloaded
   /// The source of users or keys cannot be read.
   case unavailable
+  /// The token's key may be a new one, and cannot be fetched yet.
+  case notFetched
 }

@@ -44,7 +44,7 @@ struct AnswerMiddleware: RouterMiddleware {
     if error is HTTPError, refusal.code == .notFound {
       refusal = routes.refusal(of: request.method, path: request.uri.path)
     }
-    let level = refusal.code.answer.logLevel
+    let level = refusal.isCausedByCaller ? .debug : refusal.code.answer.logLevel
     if context.logger.logLevel <= level {
       var metadata: Logger.Metadata = [
         LogKeys.requestID: "\(context.requestID)", LogKeys.code: "\(refusal.code.rawValue)",

@@ -186,6 +186,8 @@ struct Refusal: Error, Hashable, CustomStringConvertible {
   var retryAfter: Int?
   /// For `.overQuota`: the quota.
   var quota: QuotaName?
+  /// Whether callers can bring it about at will. It is then logged at `debug` only.
+  var isCausedByCaller = false
 
   init(_ code: ProblemCode, _ detail: String) {
     self.code = code
@@ -254,6 +256,9 @@ extension Refusal {
     switch error {
     case .overloaded: self.init(.overloaded, "too many credentials are waiting to be checked")
     case .unavailable: self.init(.authenticationUnavailable, "credentials cannot be checked at the moment")
+    case .notFetched:
+      self.init(.authenticationUnavailable, "the token's key is unknown and cannot be fetched yet")
+      isCausedByCaller = true
     }
   }
 

@@ -3,11 +3,14 @@ import FanfareCore
 /// State machine of a key set: when it is fetched, which keys are used, and for how long. `TokenKeys` drives it.
 ///
 /// The keys of the last successful fetch are used until they are `maximumAge` old. A failed fetch is repeated with
-/// backoff; an unknown key id starts a fetch too, at most once in `unknownKeyInterval`.
+/// backoff; an unknown key id starts a fetch too, at most once in `unknownKeyInterval`. Until then a key with an id that
+/// no fetch has looked for may be a new one: tokens with invented ids cannot delay a rotation.
 struct KeySetState: Sendable {
   /// The backoff after the first failed fetch; doubled after every further one.
   static let firstBackoff: Duration = .seconds(5)
   static let maximumBackoff: Duration = .seconds(60)
+  /// The most missing ids that are remembered.
+  static let maximumMissing = 1000
 
   /// The times of a key set.
   struct Schedule: Sendable {
@@ -28,6 +31,8 @@ struct KeySetState: Sendable {
     case wait
     /// The keys are missing or outdated.
     case unavailable
+    /// The key may be a new one, and cannot be fetched yet.
+    case notFetched
   }
 
   /// The result of a fetch.
@@ -49,6 +54,12 @@ struct KeySetState: Sendable {
   private var nextFetchAt: UnixTime?
   private var lastFetchForUnknownKeyAt: UnixTime?
   private var failures = 0
+  /// Digests of the ids that were asked for in vain since the last successful fetch, and of those that it did not find.
+  private var wanted: Set<Int> = []
+  private var missing: Set<Int> = []
+
+  /// The number of ids that are remembered, for tests.
+  var remembered: Int { wanted.count + missing.count }
 
   init(_ schedule: Schedule) { self.schedule = schedule }
 
@@ -68,6 +79,7 @@ struct KeySetState: Sendable {
     if generation != rejected, let key = keys?.key(id, algorithm) {
       return (.found(key, generation: generation), false)
     }
+    if let id, wanted.count < Self.maximumMissing { wanted.insert(id.hashValue) }
     if isFetching { return (.wait, false) }
     // A clock that was set back must not stop the refresh for long.
     let isRecent = lastFetchForUnknownKeyAt.map { $0 <= now && now - $0 < schedule.unknownKeyInterval } ?? false
@@ -76,8 +88,9 @@ struct KeySetState: Sendable {
       isFetching = true
       return (.wait, true)
     }
-    // While fetches fail, the key may be a new one.
-    return (failure == nil ? .unknown : .unavailable, false)
+    // While fetches fail, the key may be a new one too.
+    guard failure == nil else { return (.unavailable, false) }
+    return (id.map { missing.contains($0.hashValue) } ?? true ? .unknown : .notFetched, false)
   }
 
   /// Whether a fetch is due; if so, it counts as started.
@@ -99,10 +112,13 @@ struct KeySetState: Sendable {
       nextFetchAt = now + min(backoff, Self.maximumBackoff, schedule.refreshInterval)
       return
     case .changed(let keys):
+      // Those that were withdrawn.
+      wanted.formUnion((self.keys?.ids ?? []).map(\.hashValue))
       self.keys = keys
       generation += 1
     case .unchanged: break
     }
+    (missing, wanted) = (wanted, [])
     failure = nil
     failures = 0
     confirmedAt = now

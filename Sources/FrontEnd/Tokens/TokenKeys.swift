@@ -117,7 +117,7 @@ package final class TokenKeys: Service {
   /// Returns the key with this id for an algorithm, or nil if the issuer has none. An unknown key waits for a fetch, and
   /// so does one of a later generation than `rejected`.
   ///
-  /// Throws `.unavailable` if the keys cannot be fetched, `.overloaded` if too many requests wait.
+  /// Throws `.unavailable` if the keys cannot be fetched, `.notFetched` if not yet again for this key, `.overloaded` if too many requests wait.
   func key(
     _ id: String?, _ algorithm: TokenAlgorithm, rejected: Int? = nil
   ) async throws(AuthenticationError) -> (key: VerificationKey, generation: Int)? {
@@ -130,6 +130,7 @@ package final class TokenKeys: Service {
       case .found(let key, let generation): return (key, generation)
       case .unknown: return nil
       case .unavailable: throw .unavailable
+      case .notFetched: throw .notFetched
       case .wait: guard await waitForFetch() else { throw .overloaded }
       }
     }

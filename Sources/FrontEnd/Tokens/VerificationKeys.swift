@@ -19,6 +19,9 @@ struct VerificationKeys: Sendable {
   /// The keys by id; those without id are under nil.
   private let keys: [String?: [TokenAlgorithm: VerificationKey]]
 
+  /// The ids of the keys that have one.
+  var ids: [String] { keys.keys.compactMap { $0 } }
+
   /// Parses a key set. Throws if it is not one, or has no usable key.
   init(_ json: [UInt8], algorithms: Set<TokenAlgorithm>) async throws(Unusable) {
     guard json.count <= Self.maximumSize else {

@@ -23,6 +23,7 @@ import Testing
       case .unknown: "unknown"
       case .wait: "wait"
       case .unavailable: "unavailable"
+      case .notFetched: "not fetched"
       }
     return startsFetch ? text + ", fetch" : text
   }
@@ -49,12 +50,31 @@ import Testing
     #expect(find("a", &state, after: 1) == "found 1", "known keys need not wait")
     state.fetched(.unchanged, at: Self.start + .seconds(2))
     #expect(find("b", &state, after: 2) == "unknown")
-    #expect(find("b", &state, after: 60) == "unknown")
+    #expect(find("c", &state, after: 60) == "unknown", "it waited for that fetch too")
     #expect(find("b", &state, after: 61) == "wait, fetch")
     state.fetched(.changed(try await Self.keys("b")), at: Self.start + .seconds(62))
     #expect(find("b", &state, after: 62) == "found 2")
     // A clock that is set back does not stop the refresh.
     #expect(find("a", &state, after: -1000) == "wait, fetch")
+  }
+
+  /// A token with an invented key id must not delay those with the next key of the issuer.
+  @Test func keyThatNoFetchHasLookedForMayBeANewOne() async throws {
+    var state = KeySetState(Self.schedule)
+    state.fetched(.changed(try await Self.keys("a")), at: Self.start)
+    #expect(find("invented", &state, after: 1) == "wait, fetch")
+    state.fetched(.unchanged, at: Self.start + .seconds(2))
+    #expect(find("invented", &state, after: 3) == "unknown")
+    #expect(find("b", &state, after: 3) == "not fetched")
+    #expect(find("b", &state, after: 60) == "not fetched")
+    #expect(find("c", &state, after: 60) == "not fetched")
+    #expect(find("invented", &state, after: 61) == "wait, fetch")
+    state.fetched(.changed(try await Self.keys("b")), at: Self.start + .seconds(62))
+    #expect(find("b", &state, after: 62) == "found 2")
+    #expect(find("c", &state, after: 62) == "unknown", "it was asked for before the fetch")
+    #expect(find("a", &state, after: 62) == "unknown", "it was withdrawn")
+    for number in 0..<10_000 { #expect(find("\(number)", &state, after: 62) == "not fetched") }
+    #expect(state.remembered <= 2 * KeySetState.maximumMissing)
   }
 
   @Test func oldKeysServeWhileFetchesFailUpToTheLimit() async throws {
