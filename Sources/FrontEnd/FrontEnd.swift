@@ -152,7 +152,7 @@ package final class FrontEnd: Service {
     DescriptionRoute().add(to: router)
     let access = AccessControl(
       hubs: hubs.map { HubEntry($0, quotas: dependencies.quotas) }, logins: LoginGuard(limits: configuration.logins),
-      security: dependencies.security)
+      security: dependencies.security, clock: clock)
     let intake = SendIntake(
       sink: dependencies.sink, topics: configuration.topics, hasRoom: dependencies.hasRoom,
       schedule: dependencies.schedule, clock: clock)

@@ -94,6 +94,44 @@ import Testing
     }
   }
 
+  /// Guessing at several front ends is limited as at one.
+  @Test func failedLoginsOfAUserAreSharedByFrontEnds() async throws {
+    let temporary = try TemporaryRegistry()
+    func fail(_ user: String, at app: Harness) async throws -> Reply {
+      try await app.request(.get, "/api/sends", as: nil, headers: [("Authorization", Harness.basic(user, "x"))])
+    }
+    try await run(store: temporary.registry, { $0.failedLoginsPerDay = 3 }) { first in
+      try await run(store: temporary.registry, { $0.failedLoginsPerDay = 3 }) { second in
+        for app in [first, second, first] { try await fail("bob", at: app).expectProblem(401, "unauthenticated") }
+        // The quota is used up; each front end finds that out at its next failure.
+        for app in [first, second] {
+          try await fail("bob", at: app).expectProblem(401, "unauthenticated")
+          let reply = try await fail("bob", at: app)
+          reply.expectProblem(429, "tooManyFailures")
+          #expect(try JSON(reply.body)["quota"]?.text == "failedLogins")
+          #expect(Int(reply["Retry-After"] ?? "").map { $0 > 3600 } == true)
+          try await fail("carol", at: app).expectProblem(401, "unauthenticated")
+          #expect(try await app.request(.get, "/api/sends", as: "alice").status == 200)
+        }
+        let use = try await temporary.registry.quotaUse(
+          hub: .default, user: "bob", after: nil, limit: 1, at: first.clock.now())
+        #expect(use.first?.reservedUntil[.failedLogins] != nil)
+      }
+    }
+  }
+
+  @Test func failedLoginsAreAnsweredWhileTheDatabaseIsAway() async throws {
+    let temporary = try TemporaryRegistry()
+    let store = WatchedQuotas(over: temporary.registry)
+    store.isAway = true
+    try await run(store: store, { $0.failedLoginsPerDay = 3 }) { app in
+      for _ in 0..<10 {
+        try await app.request(.get, "/api/sends", as: nil, headers: [("Authorization", Harness.basic("bob", "x"))])
+          .expectProblem(401, "unauthenticated")
+      }
+    }
+  }
+
   @Test func registrationsTakePermits() async throws {
     try await run({ $0.registrationsPerDay = 3 }) { app in
       let id = try await app.issue(handle: "01")

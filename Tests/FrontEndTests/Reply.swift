@@ -35,7 +35,7 @@ struct Reply {
       return
     }
     var keys: Set = ["type", "title", "status", "detail", "code", "requestId"]
-    if code == "overQuota" { keys.insert("quota") }
+    if code == "overQuota" || code == "tooManyFailures" { keys.insert("quota") }
     #expect(Set(members.keys) == keys, sourceLocation: sourceLocation)
     #expect(members["code"] == .string(code), sourceLocation: sourceLocation)
     #expect(members["type"] == .string("urn:fanfare:problem:\(code)"), sourceLocation: sourceLocation)

@@ -16,6 +16,8 @@ package struct QuotaLimits: Hashable, Sendable {
   package var scheduledSends = 100_000
   /// The bytes of scheduled sends that wait or were cancelled.
   package var scheduledBytes = 256 << 20
+  /// Failed logins under the user's name, at addresses where the user is not known.
+  package var failedLoginsPerDay = 5000
 
   /// The defaults: more than a normal backend ever uses, less than what stalls workers or fills a disk.
   package init() {}
@@ -33,6 +35,7 @@ package struct QuotaLimits: Hashable, Sendable {
       "sends": \.sendsPerSecond, "burst": \.sendBurst, "devices": \.devicesPerDay,
       "registrations": \.registrationsPerDay, "storedBytes": \.storedBytesPerDay, "openBroadcasts": \.openBroadcasts,
       "scheduledSends": \.scheduledSends, "scheduledBytes": \.scheduledBytes,
+      "failedLogins": \.failedLoginsPerDay,
     ]
   }
 
@@ -47,6 +50,7 @@ package struct QuotaLimits: Hashable, Sendable {
     case .devices: devicesPerDay == 0 ? nil : RateLimit(perDay: devicesPerDay, mayOverdraw: true)
     case .registrations: registrationsPerDay == 0 ? nil : RateLimit(perDay: registrationsPerDay)
     case .storedBytes: storedBytesPerDay == 0 ? nil : RateLimit(perDay: storedBytesPerDay, mayOverdraw: true)
+    case .failedLogins: failedLoginsPerDay == 0 ? nil : RateLimit(perDay: failedLoginsPerDay)
     case .openBroadcasts, .scheduledSends, .scheduledBytes: nil
     }
   }
@@ -57,7 +61,7 @@ package struct QuotaLimits: Hashable, Sendable {
     case .openBroadcasts: openBroadcasts
     case .scheduledSends: scheduledSends
     case .scheduledBytes: scheduledBytes
-    case .sends, .devices, .registrations, .storedBytes: 0
+    case .sends, .devices, .registrations, .storedBytes, .failedLogins: 0
     }
   }
 }

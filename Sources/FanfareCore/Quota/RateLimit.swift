@@ -15,11 +15,13 @@ package enum QuotaName: String, CaseIterable, Sendable {
   case scheduledSends
   /// The bytes of scheduled sends that wait or were cancelled.
   case scheduledBytes
+  /// Failed logins under a user's name, where the user is not known, per day.
+  case failedLogins
 
   /// Whether it limits a rate; the others limit the number of objects that exist.
   package var isRate: Bool {
     switch self {
-    case .sends, .devices, .registrations, .storedBytes: true
+    case .sends, .devices, .registrations, .storedBytes, .failedLogins: true
     case .openBroadcasts, .scheduledSends, .scheduledBytes: false
     }
   }

@@ -184,7 +184,7 @@ struct Refusal: Error, Hashable, CustomStringConvertible {
   var allowedMethods: [HTTPRequest.Method] = []
   /// Seconds after which the same request may succeed; overrides the default of the code.
   var retryAfter: Int?
-  /// For `.overQuota`: the quota.
+  /// For `.overQuota` and `.tooManyFailures`: the quota.
   var quota: QuotaName?
   /// Whether callers can bring it about at will. It is then logged at `debug` only.
   var isCausedByCaller = false

@@ -13,7 +13,7 @@ import Synchronization
 /// Passwords can be guessed, tokens and certificates cannot: those are always checked, and only the answer to a wrong
 /// one changes when the address has no room.
 ///
-/// Budgets are those of this process (GCRA, as `SenderQuotas`).
+/// Budgets are those of this process (GCRA, as `RateLimit`). `block` applies a quota that all front ends share.
 final class LoginGuard: Sendable {
   /// A login that was admitted. It must be settled by `succeed`, `fail` or `abandon`.
   enum Admission {
@@ -122,6 +122,13 @@ final class LoginGuard: Sendable {
     }
   }
 
+  /// Refuses the user's logins where it is not known, for `delay`: a quota that all front ends share is used up.
+  func block(_ admission: Admission, for delay: Duration) {
+    guard case .stranger(let user, _, _) = admission else { return }
+    let end = limits.now() + delay + limits.window - limits.window / limits.perUserAtAllAddresses
+    state.withLock { $0.arrivals[user] = max(end, $0.arrivals[user] ?? end) }
+  }
+
   /// The time until the budget has room for a failure.
   private func wait(for key: Int, _ limit: Int, _ state: State, at now: ContinuousClock.Instant) -> Duration {
     guard let arrival = state.arrivals[key] else { return .zero }
@@ -151,6 +158,7 @@ extension Refusal {
     var refusal = Refusal(
       .tooManyFailures, "too many logins of this user or from this address have failed; try again in \(seconds) s")
     refusal.retryAfter = seconds
+    refusal.quota = .failedLogins
     return refusal
   }
 }

@@ -12,14 +12,16 @@ struct AccessControl: Sendable {
   let security: SecurityLog
 
   private let logins: LoginGuard
+  private let clock: any WallClock
   private let hubs: [HubName: HubEntry]
   /// Its authenticators check the credentials for unknown hubs.
   private let decoy: HubEntry
   private let challenges: [String]
 
   /// There must be at least one hub.
-  init(hubs: [HubEntry], logins: LoginGuard, security: SecurityLog) {
+  init(hubs: [HubEntry], logins: LoginGuard, security: SecurityLog, clock: any WallClock) {
     self.logins = logins
+    self.clock = clock
     self.security = security
     self.hubs = Dictionary(uniqueKeysWithValues: hubs.map { ($0.name, $0) })
     decoy = self.hubs[.default] ?? hubs[0]
@@ -78,7 +80,20 @@ struct AccessControl: Sendable {
     }
     record(.loginFailed, credentials, context)
     try logins.fail(admission)
+    await charge(admission, credentials, hub)
     throw unauthenticated("the credentials are wrong", after: credentials)
+  }
+
+  /// Takes a failed login from the user's quota, which all front ends share. Once it is used up, this front end refuses
+  /// the user's logins where it is not known. While the database is away, the budgets of this front end are the limit.
+  private func charge(_ admission: LoginGuard.Admission, _ credentials: Credentials, _ hub: HubEntry?) async {
+    guard case .stranger = admission, case .basic(let basic) = credentials, let hub else { return }
+    do {
+      try await hub.quotas.charge(1, to: .failedLogins, of: basic.user, at: clock.now())
+    } catch {
+      guard let seconds = (error as? Refusal)?.retryAfter else { return }
+      logins.block(admission, for: .seconds(seconds))
+    }
   }
 
   /// Returns the owner of the credentials; nil if they are wrong or there is no such hub.
@@ -128,7 +143,7 @@ struct AccessControl: Sendable {
 }
 
 extension Credentials {
-  /// Credentials of the same kind that nobody has, so that checking them takes as long as for an unknown user.
+  /// Invented credentials of the same kind: checking them takes as long as for an unknown user.
   fileprivate var ofStranger: Credentials {
     guard case .basic(let basic) = self else { return self }
     let name = String(UInt64.random(in: .min ... .max), radix: 36)

@@ -11,8 +11,11 @@ import FanfareCore
 /// - `storedBytesPerDay` (default 4294967296): secure payloads, scheduled sends and idempotency claims.
 /// - `scheduledSends` (default 100000): scheduled sends that wait.
 /// - `scheduledBytes` (default 268435456): the bytes of scheduled sends that wait or were cancelled.
+/// - `failedLoginsPerDay` (default 5000): failed logins under a user's name, at addresses where the user was not
+///   authenticated lately.
 /// - `exceptions` (list of `user NAME: QUOTA=NUMBER …`): users with other quotas, by the names `sends`, `burst`,
-///   `devices`, `openBroadcasts`, `registrations`, `storedBytes`, `scheduledSends` and `scheduledBytes`.
+///   `devices`, `openBroadcasts`, `registrations`, `storedBytes`, `scheduledSends`, `scheduledBytes` and
+///   `failedLogins`.
 extension QuotaPolicy {
   init(hub: HubName, from reader: SettingsReader) throws(SettingsError) {
     let section = "hub.\(hub).quota"
@@ -34,6 +37,7 @@ extension QuotaPolicy {
     try read("storedBytesPerDay", \.storedBytesPerDay, upTo: most)
     try read("scheduledSends", \.scheduledSends, upTo: most)
     try read("scheduledBytes", \.scheduledBytes, upTo: most)
+    try read("failedLoginsPerDay", \.failedLoginsPerDay, upTo: most)
     var exceptions: [String: QuotaLimits] = [:]
     for text in try reader.strings("\(section).exceptions") {
       guard let (user, own) = Self.exception(text, from: limits, upTo: most) else {
