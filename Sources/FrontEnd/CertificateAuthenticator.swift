@@ -6,8 +6,8 @@ import X509
 package struct CertificateAuthenticator: Authenticator {
   /// The part of a certificate that names the user.
   package enum UserSource: String, CaseIterable, Sendable {
-    /// The only URI among the subject's alternative names, without its scheme: user names have no colon. The user of
-    /// `spiffe://example.org/shop` is `example.org/shop`.
+    /// The only URI among the subject's alternative names, whole. User names have no colon, so `:` is written `%3A` and
+    /// `%` is written `%25`: the user of `spiffe://example.org/shop` is `spiffe%3A//example.org/shop`.
     case uri
     /// The only DNS name among the subject's alternative names.
     case dns
@@ -53,7 +53,7 @@ package struct CertificateAuthenticator: Authenticator {
       names = (all ?? SubjectAlternativeNames([])).compactMap { name in
         switch (name, source) {
         case (.uniformResourceIdentifier(let uri), .uri):
-          uri.firstRange(of: "://").map { String(uri[$0.upperBound...]) } ?? uri
+          uri.replacing("%", with: "%25").replacing(":", with: "%3A")
         case (.dnsName(let text), .dns), (.rfc822Name(let text), .email): text
         default: nil
         }

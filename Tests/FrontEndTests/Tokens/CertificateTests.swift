@@ -40,7 +40,7 @@ import X509
         .rfc822Name("checkout@example.com"),
       ])
     for (source, name) in [
-      (.commonName, "checkout"), (.dns, "checkout.example.com"), (.uri, "example.com/checkout"),
+      (.commonName, "checkout"), (.dns, "checkout.example.com"), (.uri, "spiffe%3A//example.com/checkout"),
       (.email, "checkout@example.com"),
     ] as [(CertificateAuthenticator.UserSource, String)] {
       #expect(try await user(source, whole)?.user == name)
@@ -50,11 +50,27 @@ import X509
     #expect(try await user(.dns, whole)?.scopes == [.sendUser])
   }
 
+  /// Otherwise an authority that may sign for one kind of URI could name the users of another.
+  @Test func urisThatDifferNameDifferentUsers() async throws {
+    var users: Set<String> = []
+    let uris = [
+      "spiffe://example.com/a", "https://example.com/a", "example.com/a", "spiffe:example.com/a", "urn:a:b",
+      "urn:a%3Ab",
+      "urn%3Aa:b", "urn:a%253Ab",
+    ]
+    for uri in uris {
+      let user = try await user(.uri, certificate(names: [.uniformResourceIdentifier(uri)]))?.user
+      users.insert(try #require(user, "\(uri)"))
+    }
+    #expect(users.count == uris.count)
+  }
+
   @Test func certificatesWithoutOneUsableNameAuthenticateNobody() async throws {
     let two = try certificate(
       commonNames: ["a", "b"],
       names: [
-        .dnsName("a"), .dnsName("b"), .uniformResourceIdentifier("urn:a:b"), .rfc822Name("a"), .rfc822Name("b"),
+        .dnsName("a"), .dnsName("b"), .uniformResourceIdentifier("urn:a"),
+        .uniformResourceIdentifier("urn:b"), .rfc822Name("a"), .rfc822Name("b"),
       ])
     let none = try certificate()
     for source in CertificateAuthenticator.UserSource.allCases {
