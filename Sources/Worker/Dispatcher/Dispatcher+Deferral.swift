@@ -32,9 +32,9 @@ extension Dispatcher {
     closeDevice(slot, at: now, into: &effects)
   }
 
-  /// Defers a device of a platform for which this worker has no sender: another worker, or this one after a change of its
-  /// configuration, may have it. The send ends as expired if none ever does. Without retry topics it waits in memory,
-  /// like the pushes of a stopped platform.
+  /// Defers a device of a platform for which this worker has no sender: another worker, or this one after a change of
+  /// its configuration, may have it. The send ends as expired if none ever does. Without retry topics it waits in
+  /// memory, like the pushes of a stopped platform.
   mutating func deferUnserved(_ slot: Int, _ index: Int, at now: Moment, into effects: inout Effects) {
     let place = SenderTable.place(hub: items[slot].hub, platform: items[slot].devices[index].target.platform)
     if unserved.note(place, at: now.uptime) { effects.alarm(.senderMissing(sender: place)) }

@@ -9,9 +9,9 @@ import ServiceLifecycle
 /// A record that names no hub gets the topic's; one that names another is dead-lettered, like one that is no send. Keys
 /// and order are kept: a batch is acknowledged before the next begins, and after a failure everything from the first
 /// record that failed is produced again; a full queue of the producer takes none behind it. An offset is stored when
-/// Kafka has the copy, so no record is lost; copies that are repeated are recognised by their ids. A copy that Kafka will
-/// never take becomes a dead letter, and a dead letter that is too large one without key and value, so that no record
-/// stops the topic.
+/// Kafka has the copy, so no record is lost; copies that are repeated are recognised by their ids. A copy that Kafka
+/// will never take becomes a dead letter, and a dead letter that is too large one without key and value, so that no
+/// record stops the topic.
 package final class IngressPump: Service {
   /// The most records fetched and not acknowledged.
   private static let maximumRecords = 256

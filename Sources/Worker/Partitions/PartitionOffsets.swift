@@ -85,8 +85,8 @@ package struct PartitionOffsets: Sendable {
   /// Takes over the offsets that an earlier owner had settled when the group refused its position.
   /// Call after `resume`. Has no effect after the first record of the assignment.
   ///
-  /// Only clusters that refuse commits during a rebalance have such offsets: librdkafka's mock cluster, which is neither
-  /// mirrored nor restarted. So the position is believed even if its metadata is of another log.
+  /// Only clusters that refuse commits during a rebalance have such offsets: librdkafka's mock cluster, which is
+  /// neither mirrored nor restarted. So the position is believed even if its metadata is of another log.
   mutating func learn(_ kept: PartitionOffset) {
     guard let slot = slots[kept.partition] else { return }
     let metadata = CommitMetadata(kept.metadata, at: kept.offset, cluster: cluster)
