@@ -1,7 +1,7 @@
 import FanfareCore
 import RDKafka
 
-/// One thing about a topic that breaks a promise.
+/// A property of a topic that breaks a promise.
 package struct TopicFinding: Sendable, Hashable, CustomStringConvertible {
   package let topic: String
   /// The topic's setting, `replicas`, or nil if the topic does not exist.
@@ -14,7 +14,7 @@ package struct TopicFinding: Sendable, Hashable, CustomStringConvertible {
   }
 }
 
-/// What a topic must be so that no acknowledged record is lost.
+/// The settings that a topic needs so that no acknowledged record is lost.
 struct TopicRequirements: Sendable {
   let specification: TopicSpecification
 
@@ -25,13 +25,13 @@ struct TopicRequirements: Sendable {
   static func settings(replicas: Int, isDeadLetter: Bool) -> [String: String] {
     var settings = [
       "retention.ms": isDeadLetter ? "2592000000" : "\(retention)",
-      // A limit by size deletes records that nobody has consumed.
+      // A limit by size can delete records before they are consumed.
       "retention.bytes": "-1",
       // Overrides the cluster's default: compaction would keep only one send of each user.
       "cleanup.policy": "delete",
       // The results of a large send may exceed Kafka's default of a megabyte.
       "max.message.bytes": "\(StatusRecord.maximumRecordSize)",
-      // A replica that lags must not become leader: what it lacks would be lost.
+      // A lagging replica must not become leader: the records that it lacks would be lost.
       "unclean.leader.election.enable": "false",
     ]
     // With Kafka's default of 1 the leader alone could acknowledge a send.
@@ -39,7 +39,7 @@ struct TopicRequirements: Sendable {
     return settings
   }
 
-  /// What is wrong with a topic.
+  /// The properties of a topic that break a promise.
   func findings(_ topic: TopicDescription) -> [TopicFinding] {
     var findings: [TopicFinding] = []
     func expect(_ property: String, _ value: String?, _ expectation: String, _ isMet: (String) -> Bool) {

@@ -90,6 +90,32 @@ extension BroadcastTests {
     #expect(desk.unacknowledged.isEmpty && desk.deadLetters.count == 1)
   }
 
+  @Test func tooManyFailuresPauseTheBroadcast() throws {
+    var desk = Self.desk(devices: 200) { $0.broadcasts.broadcastFailureSample = 3 }
+    _ = Self.divided(&desk)
+    Self.begin(&desk)
+    Self.answerAll(&desk, PushOutcome(.rejected, reason: "BadTopic", status: 400))
+    #expect(desk.broadcasts.steerings.values.map(\.cause) == [.failures])
+    #expect(desk.pushes.count < 60)
+    let isAlarm = desk.alarms.contains { if case .broadcastPaused = $0 { true } else { false } }
+    #expect(isAlarm)
+  }
+
+  @Test func failedStoreIsAskedAgain() {
+    var desk = Self.desk(devices: 200)
+    desk.broadcasts.isDown = true
+    desk.answersQuestions = false
+    _ = Self.divided(&desk)
+    desk.answerQuestions()
+    #expect(!desk.dispatcher.readinessProblems.isEmpty)
+    desk.broadcasts.isDown = false
+    desk.answersQuestions = true
+    desk.advance(.seconds(6))
+    Self.begin(&desk)
+    Self.answerAll(&desk)
+    #expect(desk.pushes.count == 200)
+  }
+
   @Test func pausedBroadcastsLeaveRoomForSingleSends() throws {
     var desk = Self.desk(devices: 200) {
       $0.limits.maximumRecords = 4

@@ -346,32 +346,6 @@ import Testing
     #expect(Set(desk.statuses.map(\.part)).count == desk.segments[0].pages)
   }
 
-  @Test func tooManyFailuresPauseTheBroadcast() throws {
-    var desk = Self.desk(devices: 200) { $0.broadcasts.broadcastFailureSample = 3 }
-    _ = Self.divided(&desk)
-    Self.begin(&desk)
-    Self.answerAll(&desk, PushOutcome(.rejected, reason: "BadTopic", status: 400))
-    #expect(desk.broadcasts.steerings.values.map(\.cause) == [.failures])
-    #expect(desk.pushes.count < 60)
-    let isAlarm = desk.alarms.contains { if case .broadcastPaused = $0 { true } else { false } }
-    #expect(isAlarm)
-  }
-
-  @Test func failedStoreIsAskedAgain() {
-    var desk = Self.desk(devices: 200)
-    desk.broadcasts.isDown = true
-    desk.answersQuestions = false
-    _ = Self.divided(&desk)
-    desk.answerQuestions()
-    #expect(!desk.dispatcher.readinessProblems.isEmpty)
-    desk.broadcasts.isDown = false
-    desk.answersQuestions = true
-    desk.advance(.seconds(6))
-    Self.begin(&desk)
-    Self.answerAll(&desk)
-    #expect(desk.pushes.count == 200)
-  }
-
   @Test func nextOwnerOfSegmentsPushesRemainingPages() throws {
     var desk = Self.desk(devices: 200)
     _ = Self.divided(&desk)
