@@ -265,7 +265,7 @@ let package = Package(
         "fanfare", "EmbeddedKafka", "FanfareCore", "FrontEnd", "PostgreSQL", "PushServices", "RDKafka", "Registry",
         "Roles", "Support",
         "Worker",
-        configuration, logging, yams,
+        argumentParser, configuration, logging, yams,
       ],
       swiftSettings: house),
     .testTarget(
