@@ -311,7 +311,7 @@ if Context.environment["FANFARE_FUZZ"] != nil {
   package.products.append(.executable(name: "Fuzz", targets: ["Fuzz"]))
   package.targets.append(
     .executableTarget(
-      name: "Fuzz", dependencies: ["FanfareCore", "HTTP2Client", "Worker", nioCore], path: "Tests/Fuzz",
+      name: "Fuzz", dependencies: ["FanfareCore", "FrontEnd", "HTTP2Client", "Worker", nioCore], path: "Tests/Fuzz",
       exclude: ["Corpus", "records.dict"],
       // Without it the compiler would look for statements at the top level of a file.
       swiftSettings: house + [.unsafeFlags(["-parse-as-library"])]))

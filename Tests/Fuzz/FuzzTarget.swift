@@ -1,12 +1,14 @@
 import FanfareCore
+import FoundationEssentials
 
+@testable import FrontEnd
 @testable import Worker
 
 /// What is fuzzed: every reader of bytes from outside. `deploy/fuzz` runs each.
 ///
 /// A run must end without a trap, and what is read must be written and read again as the same value.
 enum FuzzTarget: String, CaseIterable {
-  case json, tags, send, segment, status, retry, deadLetter, commit, http2, channel, values
+  case json, tags, send, segment, status, retry, deadLetter, commit, http2, channel, values, jwt
 
   private static let time = UnixTime(milliseconds: 1_795_248_000_123)
 
@@ -37,6 +39,7 @@ enum FuzzTarget: String, CaseIterable {
       precondition(uri.host == "notify.windows.com" || uri.host.hasSuffix(".notify.windows.com"))
       precondition(uri.pathAndQuery.hasPrefix("/") && uri.pathAndQuery.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F })
     case .values: Self.readValues(String(decoding: bytes, as: UTF8.self))
+    case .jwt: Self.readToken(bytes)
     }
   }
 
@@ -113,6 +116,22 @@ enum FuzzTarget: String, CaseIterable {
       }
     }
   }
+
+  /// Reads a token, and the bytes as a header and as a payload: the first reader of those is base64.
+  private static func readToken(_ bytes: [UInt8]) {
+    let part = Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing(
+      "=", with: "")
+    for text in [String(decoding: bytes, as: UTF8.self), "\(part).e30.AA", "eyJhbGciOiJSUzI1NiJ9.\(part).AA"] {
+      _ = Credentials("Bearer \(text)")
+      guard let token = try? JSONWebToken(text) else { continue }
+      precondition(text.utf8.count <= JSONWebToken.maximumSize)
+      precondition(text.utf8.starts(with: token.signedBytes), "the signature covers other bytes than the token's")
+      guard let identity = try? rules.identity(of: token.payload, hub: .default, at: time) else { continue }
+      precondition(UserName.isValid(identity.user) && identity.expiresAt > time)
+    }
+  }
+
+  private static let rules = TokenRules(issuer: "i", audiences: ["f"])
 
   private static func readValues(_ text: String) {
     if let time = UnixTime(text) { precondition(UnixTime(time.description) == time || time.description.isEmpty) }
