@@ -63,6 +63,7 @@ package final class FrontEnd: Service {
   let bodies: BodyBudget
 
   private let configuration: FrontEndConfiguration
+  private let returns: PermitReturns
   private let responder: RouterResponder<FrontEndContext>
   private let logger: Logger
   private let listening = ListeningPort()
@@ -86,6 +87,9 @@ package final class FrontEnd: Service {
     self.logger = logger
     let router = RecordingRouter(
       router: Router(context: FrontEndContext.self, options: .autoGenerateHeadEndpoints), routes: routes)
+    let hubs = hubs.map { HubEntry($0, quotas: dependencies.quotas) }
+    returns = PermitReturns(
+      quotas: hubs.map(\.quotas), store: dependencies.quotas, clock: dependencies.clock, logger: logger)
     Self.addRoutes(
       to: router, configuration: configuration, hubs: hubs, dependencies: dependencies, operations: operations)
     responder = router.router.buildResponder()
@@ -94,7 +98,12 @@ package final class FrontEnd: Service {
   /// Serves until graceful shutdown or cancellation. Throws if the address cannot be bound. Call it once.
   package func run() async throws {
     defer { listening.resolve(nil) }
-    try await makeServer().run()
+    try await withThrowingTaskGroup(of: Void.self) { [returns] group in
+      group.addTask { await returns.run() }
+      defer { group.cancelAll() }
+      try await makeServer().run()
+    }
+    await returns.giveBack(all: true)
   }
 
   /// Returns the port as soon as the server listens.
@@ -141,7 +150,7 @@ package final class FrontEnd: Service {
   }
 
   private static func addRoutes(
-    to router: RecordingRouter, configuration: FrontEndConfiguration, hubs: [FrontEndHub], dependencies: Dependencies,
+    to router: RecordingRouter, configuration: FrontEndConfiguration, hubs: [HubEntry], dependencies: Dependencies,
     operations: OperationsRoutes?
   ) {
     let clock = dependencies.clock
@@ -151,7 +160,7 @@ package final class FrontEnd: Service {
     operations?.addLiveness(to: router)
     DescriptionRoute().add(to: router)
     let access = AccessControl(
-      hubs: hubs.map { HubEntry($0, quotas: dependencies.quotas) }, logins: LoginGuard(limits: configuration.logins),
+      hubs: hubs, logins: LoginGuard(limits: configuration.logins),
       security: dependencies.security, clock: clock)
     let intake = SendIntake(
       sink: dependencies.sink, topics: configuration.topics, hasRoom: dependencies.hasRoom,

@@ -65,6 +65,32 @@ import Testing
     }
   }
 
+  @Test func devicesOfBroadcastThatFailedAreReturnedToTheDatabase() async throws {
+    let temporary = try TemporaryRegistry()
+    let (returned, continuation) = AsyncStream.makeStream(of: [RateReturn].self)
+    let store = WatchedQuotas(over: temporary.registry) { continuation.yield($0) }
+    let sink = RecordingSink { _ in RDKafkaError(code: .notPersisted, message: "no") }
+    try await run(store: store, sink: sink, { $0.devicesPerDay = 90 }) { app in
+      for number in 0..<60 {
+        let id = try await temporary.registry.issue(hub: .default, handle: nil, at: app.clock.now())
+        _ = try await temporary.registry.complete(
+          RegistrationRequest(id: id, hub: .default, user: "u", platform: .fcm, handle: "h\(number)", tags: []),
+          at: app.clock.now())
+      }
+      try await app.request(.post, "/api/sends", as: "opal", body: Self.everyone)
+        .expectProblem(503, "kafkaUnavailable")
+      for await parts in returned {
+        #expect(parts.map(\.name) == [.devices])
+        break
+      }
+      let use = try await temporary.registry.quotaUse(
+        hub: .default, user: "opal", after: nil, limit: 1, at: app.clock.now())
+      // Rounded by at most a microsecond.
+      let end = try #require(use.first?.reservedUntil[.devices])
+      #expect((0...1).contains(end - app.clock.now().milliseconds * 1000))
+    }
+  }
+
   @Test func openBroadcastsAreLimitedWhereTheyAreLarge() async throws {
     let temporary = try TemporaryRegistry()
     let store = LargeAudiences(over: temporary.registry)
@@ -218,6 +244,8 @@ private final class LargeAudiences: CallerQuotaStore {
   func reserve(_ demand: RateDemand, of rate: CallerRate, at now: UnixTime) async throws -> RateGrant {
     try await store.reserve(demand, of: rate, at: now)
   }
+
+  func giveBack(_ returns: [RateReturn]) async throws { try await store.giveBack(returns) }
 
   func open(_ broadcast: BroadcastID, by user: String, until end: UnixTime, limit: Int, at now: UnixTime) async throws
     -> Bool

@@ -3,8 +3,11 @@
 /// Every method may be called from any task and any process at any time, and throws `RegistryError`. Users are compared
 /// by the bytes of their names.
 package protocol CallerQuotaStore: Sendable {
-  /// Reserves permits of a user's rate. An unused permit is not returned.
+  /// Reserves permits of a user's rate.
   func reserve(_ demand: RateDemand, of rate: CallerRate, at now: UnixTime) async throws -> RateGrant
+
+  /// Shortens reservations by the parts that were not used. Users without a reservation are ignored.
+  func giveBack(_ returns: [RateReturn]) async throws
 
   /// Counts a large broadcast as open until it is finished or cancelled, or until `end`.
   ///

@@ -55,7 +55,7 @@ package struct RateLimit: Hashable, Sendable {
   package var window: Double { Double(burst) * interval }
 
   /// Grants a demand after earlier ones that end at `end`, in microseconds since 1970.
-  package func grant(_ demand: RateDemand, behind end: Int64, at now: UnixTime) -> (grant: RateGrant, end: Int64) {
+  package func grant(_ demand: RateDemand, behind end: Int64, at now: UnixTime) -> RateGrant {
     let present = now.milliseconds * 1000
     let farthest = mayOverdraw ? 2 * window : window
     let ahead = Self.ahead(end, of: present, atMost: farthest)
@@ -66,10 +66,9 @@ package struct RateLimit: Hashable, Sendable {
     // When the least, or after a grant one more permit, is free.
     let wanted = Double(granted > 0 ? 1 : least) * interval
     let wait = max(0, then + wanted - window)
-    return (
-      RateGrant(permits: granted, nextAt: now + .milliseconds(Int64((wait / 1000).rounded(.up)))),
-      granted > 0 ? present + Int64(then.rounded(.up)) : end
-    )
+    return RateGrant(
+      permits: granted, nextAt: now + .milliseconds(Int64((wait / 1000).rounded(.up))),
+      reservedUntil: granted > 0 ? present + Int64(then.rounded(.up)) : end)
   }
 
   /// How far a theoretical arrival time is ahead, in microseconds.
@@ -105,9 +104,28 @@ package struct RateGrant: Hashable, Sendable {
   package let permits: Int
   /// When the least will be free; after a grant, when one more will be.
   package let nextAt: UnixTime
+  /// The end of all reservations of the rate, in microseconds since 1970.
+  package let reservedUntil: Int64
 
-  package init(permits: Int, nextAt: UnixTime) {
+  package init(permits: Int, nextAt: UnixTime, reservedUntil: Int64) {
     self.permits = permits
     self.nextAt = nextAt
+    self.reservedUntil = reservedUntil
+  }
+}
+
+/// A part of a user's reservations of a rate that is returned.
+package struct RateReturn: Hashable, Sendable {
+  package let hub: HubName
+  package let user: String
+  package let name: QuotaName
+  /// The number of permits times the interval between two.
+  package let microseconds: Int64
+
+  package init(hub: HubName, user: String, name: QuotaName, microseconds: Int64) {
+    self.hub = hub
+    self.user = user
+    self.name = name
+    self.microseconds = microseconds
   }
 }

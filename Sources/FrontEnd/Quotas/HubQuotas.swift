@@ -4,7 +4,8 @@ import Synchronization
 
 /// The quotas of a hub's callers.
 struct HubQuotas: Sendable {
-  /// The devices from which on a broadcast counts as open. Smaller ones are over before they can stall a worker.
+  /// The smallest audience, in devices, of a broadcast that counts as open. Smaller ones end before they can stall a
+  /// worker.
   static let largeBroadcast = 20_000
   /// What is charged for a stored row besides its payload.
   static let rowBytes = 256
@@ -46,10 +47,15 @@ struct HubQuotas: Sendable {
     guard taken == count else { throw refusal(name, retryAfter: seconds) }
   }
 
-  /// Returns permits of what was not accepted, taken `elapsed` ago.
+  /// Returns permits of sends that were not accepted, taken `elapsed` ago; see `RateGate.refund`.
   func refund(_ count: Int, of name: QuotaName, to user: String, after elapsed: Duration, at now: UnixTime) {
     guard count > 0, let limit = policy.limits(of: user).rate(name) else { return }
     gates[name]?.refund(count, to: user, within: limit, after: elapsed, at: now)
+  }
+
+  /// See `RateGate.takeReturns`.
+  func takeReturns(all: Bool, at now: UnixTime) -> [RateReturn] {
+    gates.values.flatMap { $0.takeReturns(all: all, at: now) }
   }
 
   /// Throws `.tooLarge` if a batch of `count` sends exceeds the burst.

@@ -3,11 +3,14 @@ import Synchronization
 
 /// Admits the callers of a hub within a rate that all front ends share.
 ///
-/// A hundredth of each caller's rate is every front end's own: callers who need no more cost the database nothing. Those
-/// who do use permits that are reserved in the database, many at a time. While the database is away, a caller has
-/// what is reserved and the front end's own share; then the gate throws.
+/// Every front end has a hundredth of each caller's rate for itself: callers who need no more cost the database
+/// nothing. The others use permits that are reserved in the database, many at a time. While the database is away, a
+/// caller has the reserved permits and the front end's own share; then the gate throws.
 ///
-/// Reservations of one caller follow one another: requests that come meanwhile wait for the result.
+/// Reserved permits that were not used in time, and those of sends that were not accepted, are returned to the
+/// database: `takeReturns` collects them. The permits that a process holds when it dies are not returned.
+///
+/// Reservations of one caller follow one another: requests that arrive in the meantime wait for the result.
 final class RateGate: Sendable {
   /// How long a reservation can be used.
   static let lifetime: Duration = .seconds(10)
@@ -17,36 +20,13 @@ final class RateGate: Sendable {
   static let backoff: Duration = .seconds(1)
   private static let smallestSweep = 4096
 
-  /// A caller at this front end.
-  fileprivate struct Caller {
-    /// The theoretical arrival time of the next send in the front end's own share, in microseconds.
-    var ownArrival: Int64 = 0
-    /// Reserved permits, and when they expire.
-    var credit = 0
-    var creditEnd = UnixTime(milliseconds: 0)
-    /// The moment of the last reservation. A much earlier one shows that the clock was set back: nothing is blocked.
-    var reservedAt = UnixTime(milliseconds: 0)
-    /// No reservation of at least `blockedNeed` permits is tried until then.
-    var blockedUntil = UnixTime(milliseconds: 0)
-    var blockedNeed = 1
-    var failedUntil = UnixTime(milliseconds: 0)
-    var isReserving = false
-    var waiters: [CheckedContinuation<Void, Never>] = []
-  }
-
   private struct State {
     /// By the bytes of the caller's name.
-    var callers: [[UInt8]: Caller] = [:]
+    var callers: [[UInt8]: RateCaller] = [:]
+    /// The callers that may have something to return.
+    var holders: Set<[UInt8]> = []
     /// The number of callers from which on idle ones are removed.
     var sweepSize = RateGate.smallestSweep
-  }
-
-  fileprivate enum Decision {
-    case admitted(Int)
-    case refused(until: UnixTime)
-    case reserve(RateDemand)
-    case wait
-    case unavailable
   }
 
   private let hub: HubName
@@ -82,26 +62,41 @@ final class RateGate: Sendable {
     }
   }
 
-  /// Returns permits of what was not accepted.
+  /// Returns permits of sends that were not accepted. The caller can use them at once, others after `takeReturns`.
+  ///
   /// Permits that have become free since they were taken, `elapsed` ago, are not returned.
   func refund(_ count: Int, to user: String, within limit: RateLimit, after elapsed: Duration, at now: UnixTime) {
-    let unused = count - Int((elapsed / .microseconds(1) / limit.interval).rounded(.up))
-    guard unused > 0 else { return }
+    // A larger demand overdrew, and was not charged for more than a burst in every case.
+    let span = Double(min(count, limit.burst)) * limit.interval - elapsed / .microseconds(1)
+    guard span > 0 else { return }
     state.withLock { state in
       let key = Array(user.utf8)
-      guard state.callers[key] != nil else { return }
-      state.callers[key]?.expireCredit(at: now)
-      state.callers[key]?.credit += unused
-      state.callers[key]?.creditEnd = now + Self.lifetime
+      state.callers[key, default: RateCaller()].refund(span, limit, at: now)
+      state.holders.insert(key)
+    }
+  }
+
+  /// Takes what callers hold and do not need: expired and refunded permits, or all at the end of the process.
+  func takeReturns(all: Bool, at now: UnixTime) -> [RateReturn] {
+    state.withLock { state in
+      var returns: [RateReturn] = []
+      for key in state.holders {
+        let microseconds = state.callers[key]?.takeUnused(all: all, at: now) ?? 0
+        if state.callers[key]?.credit.permits ?? 0 == 0 { state.holders.remove(key) }
+        guard microseconds > 0 else { continue }
+        returns.append(
+          RateReturn(hub: hub, user: String(decoding: key, as: UTF8.self), name: name, microseconds: microseconds))
+      }
+      return returns
     }
   }
 
   private func decide(
     _ count: Int, _ key: [UInt8], _ limit: RateLimit, at now: UnixTime, asWhole: Bool
-  ) -> Decision {
+  ) -> RateCaller.Decision {
     state.withLock { state in
       sweep(&state, at: now)
-      return state.callers[key, default: Caller()].decide(count, limit, at: now, asWhole: asWhole)
+      return state.callers[key, default: RateCaller()].decide(count, limit, at: now, asWhole: asWhole)
     }
   }
 
@@ -125,7 +120,8 @@ final class RateGate: Sendable {
         try await store.reserve(demand, of: CallerRate(hub: hub, user: user, name: name, limit: limit), at: now))
     } catch { result = .failure(error) }
     let waiters = state.withLock { state in
-      state.callers[key, default: Caller()].finish(demand, result, at: now)
+      state.callers[key, default: RateCaller()].finish(demand, result, limit, at: now)
+      state.holders.insert(key)
       defer { state.callers[key]?.waiters = [] }
       return state.callers[key]?.waiters ?? []
     }
@@ -133,84 +129,10 @@ final class RateGate: Sendable {
     _ = try result.get()
   }
 
-  /// Removes callers about whom nothing need be known.
+  /// Removes callers without a state that matters.
   private func sweep(_ state: inout State, at now: UnixTime) {
     guard state.callers.count > state.sweepSize else { return }
     state.callers = state.callers.filter { !$0.value.isIdle(at: now) }
     state.sweepSize = max(Self.smallestSweep, 2 * state.callers.count)
   }
-}
-
-extension RateGate.Caller {
-  mutating func expireCredit(at now: UnixTime) {
-    if now >= creditEnd { credit = 0 }
-  }
-
-  func isIdle(at now: UnixTime) -> Bool {
-    !isReserving && waiters.isEmpty && (credit == 0 || now >= creditEnd) && ownArrival <= now.milliseconds * 1000
-      && blockedUntil <= now && failedUntil <= now
-  }
-
-  mutating func decide(_ count: Int, _ limit: RateLimit, at now: UnixTime, asWhole: Bool) -> RateGate.Decision {
-    expireCredit(at: now)
-    let own = ownRoom(limit, at: now)
-    let available = credit + own.room
-    if available >= count {
-      use(count, own, at: now)
-      return .admitted(count)
-    }
-    let need = asWhole ? count - available : max(1, 1 - available)
-    let isKnown = reservedAt - now < .seconds(60)
-    let isBlocked = isKnown && now < blockedUntil && need >= blockedNeed
-    let hasFailed = isKnown && now < failedUntil
-    if isBlocked || hasFailed {
-      guard asWhole || available == 0 else {
-        use(available, own, at: now)
-        return .admitted(available)
-      }
-      return hasFailed ? .unavailable : .refused(until: blockedUntil)
-    }
-    guard !isReserving else { return .wait }
-    isReserving = true
-    return .reserve(RateDemand(atLeast: need, atMost: max(count - available, limit.chunk)))
-  }
-
-  mutating func finish(_ demand: RateDemand, _ result: Result<RateGrant, any Error>, at now: UnixTime) {
-    isReserving = false
-    reservedAt = now
-    switch result {
-    case .failure: failedUntil = now + RateGate.backoff
-    case .success(let grant):
-      expireCredit(at: now)
-      credit += grant.permits
-      creditEnd = now + RateGate.lifetime
-      guard grant.permits < demand.most else { return }
-      // What is free was granted: a further statement for each permit that becomes free would be one for each send.
-      blockedUntil = max(grant.nextAt, now + RateGate.pause)
-      blockedNeed = grant.permits > 0 ? 1 : demand.least
-    }
-  }
-
-  /// The free permits of the front end's own share: GCRA at a hundredth of the rate.
-  private func ownRoom(_ limit: RateLimit, at now: UnixTime) -> (room: Int, ahead: Double, interval: Double) {
-    let (interval, burst) = (limit.interval * 100, limit.burst / 100)
-    let window = Double(burst) * interval
-    let ahead = RateLimit.ahead(ownArrival, of: now.milliseconds * 1000, atMost: window)
-    return (Int(((window - ahead) / interval + 1e-9).rounded(.down)), ahead, interval)
-  }
-
-  /// Uses reserved permits first: they expire.
-  private mutating func use(_ count: Int, _ own: (room: Int, ahead: Double, interval: Double), at now: UnixTime) {
-    let reserved = min(count, credit)
-    credit -= reserved
-    guard count > reserved else { return }
-    ownArrival =
-      now.milliseconds * 1000 + Int64((own.ahead + Double(count - reserved) * own.interval).rounded(.up))
-  }
-}
-
-extension RateLimit {
-  /// The permits of one reservation: those of a second, or a thousandth of the burst if that is more, but no more than
-  /// a sixteenth of the burst, so that many front ends can share it.
-  fileprivate var chunk: Int { max(1, min(max(Int(perSecond), burst / 1000), burst / 16)) }
 }

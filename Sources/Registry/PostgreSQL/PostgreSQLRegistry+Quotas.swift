@@ -11,6 +11,11 @@ extension PostgreSQLRegistry: CallerQuotaStore {
     """)
   private static let updateRate = PreparedStatement(
     "UPDATE caller_quotas SET reserved_until = $4, idle_at = $5 WHERE hub = $1 AND username = $2 AND quota = $3")
+  private static let shortenRate = PreparedStatement(
+    """
+    UPDATE caller_quotas SET reserved_until = reserved_until - $4, idle_at = (reserved_until - $4) / 1000 + 1
+    WHERE hub = $1 AND username = $2 AND quota = $3
+    """)
   private static let selectRates = PreparedStatement(
     "SELECT quota, reserved_until FROM caller_quotas WHERE hub = $1 AND username = $2")
   private static let countOpen = PreparedStatement(
@@ -42,11 +47,26 @@ extension PostgreSQLRegistry: CallerQuotaStore {
     try await write(at: now) { connection in
       let key: [Parameter] = [.text(rate.hub.rawValue), .text(rate.user), .text(rate.name.rawValue)]
       let former = try Self.lockRate(key, at: now, connection)
-      let (grant, end) = rate.limit.grant(demand, behind: former, at: now)
+      let grant = rate.limit.grant(demand, behind: former, at: now)
       if grant.permits > 0 {
+        let end = grant.reservedUntil
         try connection.query(Self.updateRate, key + [.int8(end), .time(UnixTime(microsecondsRoundedUp: end))])
       }
       return grant
+    }
+  }
+
+  package func giveBack(_ returns: [RateReturn]) async throws {
+    // Sorted: two front ends that return to the same users then wait for each other without a deadlock.
+    let sorted = returns.sorted {
+      ($0.hub.rawValue, $0.user, $0.name.rawValue) < ($1.hub.rawValue, $1.user, $1.name.rawValue)
+    }
+    try await write { connection in
+      for part in sorted {
+        try connection.query(
+          Self.shortenRate,
+          [.text(part.hub.rawValue), .text(part.user), .text(part.name.rawValue), .int8(part.microseconds)])
+      }
     }
   }
 

@@ -9,8 +9,9 @@ extension SQLiteRegistry: CallerQuotaStore {
       let select = try db.cachedStatement(
         sql: "SELECT reserved_until FROM caller_quotas WHERE hub = ? AND username = ? AND quota = ?")
       let former = try Int64.fetchOne(select, arguments: key) ?? 0
-      let (grant, end) = rate.limit.grant(demand, behind: former, at: now)
+      let grant = rate.limit.grant(demand, behind: former, at: now)
       guard grant.permits > 0 else { return grant }
+      let end = grant.reservedUntil
       let upsert = try db.cachedStatement(
         sql: """
           INSERT INTO caller_quotas (hub, username, quota, reserved_until, idle_at) VALUES (?, ?, ?, ?, ?)
@@ -19,6 +20,19 @@ extension SQLiteRegistry: CallerQuotaStore {
           """)
       try upsert.execute(arguments: key + [end, UnixTime(microsecondsRoundedUp: end).milliseconds])
       return grant
+    }
+  }
+
+  package func giveBack(_ returns: [RateReturn]) async throws {
+    try await write { db in
+      let update = try db.cachedStatement(
+        sql: """
+          UPDATE caller_quotas SET reserved_until = reserved_until - ?4, idle_at = (reserved_until - ?4) / 1000 + 1
+          WHERE hub = ?1 AND username = ?2 AND quota = ?3
+          """)
+      for part in returns {
+        try update.execute(arguments: [part.hub.rawValue, part.user, part.name.rawValue, part.microseconds])
+      }
     }
   }
 
