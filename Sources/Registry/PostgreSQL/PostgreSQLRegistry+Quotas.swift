@@ -26,8 +26,8 @@ extension PostgreSQLRegistry: CallerQuotaStore {
     "SELECT send, pages, course FROM broadcasts WHERE hub = $1 AND send = ANY ($2)")
   private static let countFinished = PreparedStatement(
     "SELECT send, count(*) FROM broadcast_pages WHERE hub = $1 AND send = ANY ($2) GROUP BY send")
-  private static let selectCancelled = PreparedStatement(
-    "SELECT id FROM scheduled_sends WHERE hub = $1 AND id = ANY ($2) AND state = 'cancelled'")
+  private static let selectScheduled = PreparedStatement(
+    "SELECT id, state = 'cancelled' FROM scheduled_sends WHERE hub = $1 AND id = ANY ($2)")
   private static let deleteOpen = PreparedStatement(
     "DELETE FROM open_broadcasts WHERE hub = $1 AND username = $2 AND send = ANY ($3)")
   private static let insertOpen = PreparedStatement(
@@ -94,7 +94,7 @@ extension PostgreSQLRegistry: CallerQuotaStore {
         try connection.query(Self.countOpen, key + [.time(now), .id(broadcast.send)]).integer(0, 0)
       }
       if try count() >= limit {
-        let ended = try Self.ended(key, connection)
+        let ended = try Self.ended(key, at: now, connection)
         if !ended.isEmpty { try connection.query(Self.deleteOpen, key + [.ids(ended)]) }
         guard try count() < limit else { return false }
       }
@@ -103,8 +103,10 @@ extension PostgreSQLRegistry: CallerQuotaStore {
     }
   }
 
-  /// Those of a user's open broadcasts that are finished or cancelled.
-  private static func ended(_ key: [Parameter], _ connection: PostgreSQLConnection) throws -> [SendID] {
+  /// Those of a user's open broadcasts that are finished or cancelled, or that never began.
+  private static func ended(
+    _ key: [Parameter], at now: UnixTime, _ connection: PostgreSQLConnection
+  ) throws -> [SendID] {
     let open = try connection.query(selectOpen, key)
     let sends: [SendID] = try (0..<open.count).map { try open.identifier($0, 0) }
     let known: [Parameter] = [key[0], .ids(sends)]
@@ -113,14 +115,20 @@ extension PostgreSQLRegistry: CallerQuotaStore {
     for row in 0..<pages.count { finished[try pages.identifier(row, 0)] = try pages.integer(row, 1) }
     let plans = try connection.query(selectEnded, known)
     var ended: [SendID] = []
+    var missing = Set(sends.filter { $0 < .neverBegun(at: now) })
     for row in 0..<plans.count {
       let (send, count): (SendID, Int64) = (try plans.identifier(row, 0), try plans.integer(row, 1))
+      missing.remove(send)
       let isCancelled = try plans.text(row, 2) == BroadcastControl.State.cancelled.rawValue
       if isCancelled || (count > 0 && finished[send] ?? 0 >= count) { ended.append(send) }
     }
-    let cancelled = try connection.query(selectCancelled, known)
-    for row in 0..<cancelled.count { ended.append(try cancelled.identifier(row, 0)) }
-    return ended
+    let scheduled = try connection.query(selectScheduled, known)
+    for row in 0..<scheduled.count {
+      let send: SendID = try scheduled.identifier(row, 0)
+      missing.remove(send)
+      if try scheduled.bool(row, 1) { ended.append(send) }
+    }
+    return ended + missing
   }
 
   package func close(_ broadcast: BroadcastID, by user: String) async throws {

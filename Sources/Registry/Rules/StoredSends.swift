@@ -60,3 +60,12 @@ extension SendRequest {
   /// Nil without a sender.
   var senderKey: SenderKey? { sender.map { SenderKey(hub: hub, name: $0) } }
 }
+
+extension SendID {
+  /// Broadcasts with smaller ids that are neither planned nor scheduled do not count as open: an hour is enough for a
+  /// worker to begin. Kafka may never have taken them, where the front end got no answer.
+  static func neverBegun(at now: UnixTime) -> Self {
+    // The ids of sends begin with their time.
+    Self(high: UInt64(clamping: now.milliseconds - 3_600_000) << 16, low: 0)
+  }
+}

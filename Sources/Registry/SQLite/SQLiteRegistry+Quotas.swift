@@ -47,7 +47,7 @@ extension SQLiteRegistry: CallerQuotaStore {
         return try Int.fetchOne(select, arguments: key + [now.milliseconds, Data(broadcast.send.bytes)]) ?? 0
       }
       if try count() >= limit {
-        try db.cachedStatement(sql: Self.closeEnded).execute(arguments: key)
+        try db.cachedStatement(sql: Self.closeEnded).execute(arguments: key + [Data(SendID.neverBegun(at: now).bytes)])
         guard try count() < limit else { return false }
       }
       let insert = try db.cachedStatement(
@@ -60,12 +60,14 @@ extension SQLiteRegistry: CallerQuotaStore {
     }
   }
 
-  /// Deletes those of a user's open broadcasts that are finished or cancelled.
+  /// Deletes those of a user's open broadcasts that are finished or cancelled, or that never began.
   private static let closeEnded = """
     DELETE FROM open_broadcasts AS o WHERE hub = ?1 AND username = ?2 AND (
       EXISTS (SELECT 1 FROM broadcasts AS b WHERE b.hub = o.hub AND b.send = o.send AND (b.course = 'cancelled'
         OR (b.pages > 0 AND b.pages <= (SELECT count(*) FROM broadcast_pages AS p WHERE p.hub = o.hub AND p.send = o.send))))
-      OR EXISTS (SELECT 1 FROM scheduled_sends AS s WHERE s.hub = o.hub AND s.id = o.send AND s.state = 'cancelled'))
+      OR EXISTS (SELECT 1 FROM scheduled_sends AS s WHERE s.hub = o.hub AND s.id = o.send AND s.state = 'cancelled')
+      OR (o.send < ?3 AND NOT EXISTS (SELECT 1 FROM broadcasts AS b WHERE b.hub = o.hub AND b.send = o.send)
+        AND NOT EXISTS (SELECT 1 FROM scheduled_sends AS s WHERE s.hub = o.hub AND s.id = o.send)))
     """
 
   package func close(_ broadcast: BroadcastID, by user: String) async throws {

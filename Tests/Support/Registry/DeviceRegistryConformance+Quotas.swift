@@ -51,7 +51,7 @@ extension DeviceRegistryConformance {
       }
     },
     Self("open broadcasts are counted until they end, are cancelled or finished") { store in
-      let broadcasts = (0..<5).map { _ in BroadcastID(hub: store.hub, send: .random()) }
+      let broadcasts = (0..<5).map { _ in BroadcastID(hub: store.hub, send: .timeOrdered(at: .start)) }
       func open(_ index: Int, by user: String = "ann", at now: UnixTime = .start) async throws -> Bool {
         try await store.open(broadcasts[index], by: user, until: .start + .seconds(60), limit: 2, at: now)
       }
@@ -73,6 +73,21 @@ extension DeviceRegistryConformance {
       #expect(try await open(4))
       #expect(try await open(3) == false)
       #expect(try await open(3, at: .start + .seconds(60)))
+    },
+    Self("a broadcast that never began is open for an hour") { store in
+      let sends = (0..<4).map { SendID.timeOrdered(at: .start + .seconds($0)) }
+      func open(_ send: SendID, at now: UnixTime) async throws -> Bool {
+        let end = UnixTime.start + .seconds(86_400)
+        return try await store.open(BroadcastID(hub: store.hub, send: send), by: "ann", until: end, limit: 3, at: now)
+      }
+      for send in sends[..<3] { #expect(try await open(send, at: .start)) }
+      _ = try await store.plan(BroadcastID(hub: store.hub, send: sends[1]), pages: 9, at: .start)
+      let later = scheduled(store.hub, id: sends[2], due: .start + .seconds(50_000))
+      #expect(try await store.hold([later], within: .none, at: .start) == nil)
+      #expect(try await open(sends[3], at: .start + .seconds(3600)) == false)
+      #expect(try await open(sends[3], at: .start + .seconds(3601)))
+      #expect(try await open(.timeOrdered(at: .start + .seconds(9000)), at: .start + .seconds(9000)))
+      #expect(try await open(.timeOrdered(at: .start + .seconds(9000)), at: .start + .seconds(9000)) == false)
     },
     Self("a sender's scheduled sends are limited, all or none of a request") { store in
       let limit = ScheduledSendLimit(sends: 3, bytes: 0)
@@ -125,10 +140,12 @@ extension DeviceRegistryConformance {
     },
   ]
 
-  private static func scheduled(_ hub: HubName, due: UnixTime, sender: String = "ann") -> ScheduledSend {
+  private static func scheduled(
+    _ hub: HubName, id: SendID = .random(), due: UnixTime, sender: String = "ann"
+  ) -> ScheduledSend {
     ScheduledSend(
       send: SendRequest(
-        id: .random(), hub: hub, sender: sender, acceptedAt: due, audience: .user("bob"),
+        id: id, hub: hub, sender: sender, acceptedAt: due, audience: .user("bob"),
         content: Content(message: Message(body: "b"))), scheduledAt: .start)
   }
 }
