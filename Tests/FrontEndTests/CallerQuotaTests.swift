@@ -190,6 +190,22 @@ import Testing
     }
   }
 
+  @Test func discardedSecurePayloadTakesNoStoredBytes() async throws {
+    let failure = Mutex<RDKafkaError?>(RDKafkaError(code: .notPersisted, message: "no"))
+    let sink = RecordingSink { _ in failure.withLock { $0 } }
+    try await run(sink: sink, { $0.storedBytesPerDay = 5000 }) { app in
+      func post() async throws -> Reply {
+        try await app.request(
+          .post, "/api/notifications/secure?to_tag=bob", body: "\"\(String(repeating: "x", count: 2000))\"")
+      }
+      for _ in 0..<9 { try await post().expectProblem(503, "kafkaUnavailable") }
+      failure.withLock { $0 = nil }
+      // The third one overdraws.
+      for _ in 0..<3 { #expect(try await post().status == 200) }
+      try expectRefusal(try await post(), by: .storedBytes)
+    }
+  }
+
   @Test func scheduledSendsAreLimitedExceptForSome() async throws {
     var backend = QuotaLimits.none
     backend.scheduledSends = 5

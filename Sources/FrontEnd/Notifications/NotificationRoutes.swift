@@ -57,19 +57,27 @@ struct NotificationRoutes: Sendable {
       let id = SecurePayloadID(announcedBy: send)
       let fields = AppNotification.announcement(of: id, to: recipient, lifetime: Int(lifetime.components.seconds))
       let submission = try Submission(fields, id: send, from: origin)
-      var isStored = false
+      let bytes = payload.utf8.count + HubQuotas.rowBytes
+      var (isCharged, isStored) = (false, false)
       do {
         // The payload is stored before the send is produced: a device may ask for it at once.
         try await intake.accept(submission, into: caller.hub) {
           try await caller.hub.quotas.charge(
-            payload.utf8.count + HubQuotas.rowBytes, to: .storedBytes, of: caller.user, at: origin.receivedAt)
+            bytes, to: .storedBytes, of: caller.user, at: origin.receivedAt)
+          isCharged = true
           try await secure.store(
             payload, id: id, hub: caller.hub.name, recipient: recipient, expiresAt: origin.receivedAt + lifetime)
           isStored = true
         }
       } catch {
         // With a key, another request with the same key may have announced the payload, or will.
-        if isStored, key == nil { await discard(id, after: error, caller: caller, context: context) }
+        if key == nil, isCharged, Refusal(describing: error).isCertain {
+          if isStored { isStored = await !discard(id, caller: caller, context: context) }
+          let now = clock.now()
+          if !isStored {
+            caller.hub.quotas.refund(bytes, of: .storedBytes, to: caller.user, after: now - origin.receivedAt, at: now)
+          }
+        }
         throw error
       }
     }
@@ -90,17 +98,18 @@ struct NotificationRoutes: Sendable {
     return .json(body, isPrivate: true)
   }
 
-  /// Deletes a payload that was not announced. If it may have been announced, it stays until it expires.
-  private func discard(_ id: SecurePayloadID, after error: any Error, caller: Caller, context: FrontEndContext) async {
-    guard Refusal(describing: error).code != .outcomeUnknown else { return }
+  /// Deletes a payload that was not announced. Returns whether it is deleted.
+  private func discard(_ id: SecurePayloadID, caller: Caller, context: FrontEndContext) async -> Bool {
     do {
       try await secure.discard(id, hub: caller.hub.name)
+      return true
     } catch {
       context.logger.warning(
         "Unannounced secure payload could not be deleted; it stays until it expires",
         metadata: [
           LogKeys.securePayload: "\(id)", LogKeys.hub: "\(caller.hub.name)", LogKeys.requestID: "\(context.requestID)",
         ])
+      return false
     }
   }
 
