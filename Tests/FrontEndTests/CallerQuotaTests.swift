@@ -206,6 +206,33 @@ import Testing
     }
   }
 
+  @Test func admissionGivesEachPermitBackOnce() async throws {
+    let temporary = try TemporaryRegistry()
+    var limits = QuotaLimits.none
+    (limits.sendsPerSecond, limits.sendBurst, limits.storedBytesPerDay) = (1, 5, 10_000)
+    let hub = HubEntry(
+      FrontEndHub(name: .default, authenticators: [], quotas: QuotaPolicy(everyone: limits)),
+      quotas: temporary.registry)
+    let now = UnixTime(milliseconds: 1_795_248_000_000)
+    let caller = Caller(user: "opal", scopes: Set(Scope.allCases), hub: hub)
+    let submissions = try (0..<3).map { _ in
+      var fields = SendFields()
+      fields.audience = .user("bob")
+      fields.fcm = Array("{}".utf8)
+      let origin = SendOrigin(caller: caller, traceparent: nil, receivedAt: now)
+      return try Submission(fields, id: .timeOrdered(at: now), from: origin, heldUntil: now + .seconds(60))
+    }
+    var admission = try await SendAdmission(of: submissions, in: hub, asWhole: true, at: now)
+    for indices in [[0, 1], [1, 0], [1], [0, 1, 2], [2], [2]] { await admission.giveBack(indices, at: now) }
+    try await temporary.registry.giveBack(hub.quotas.takeReturns(all: true, at: now))
+    let uses = try await temporary.registry.quotaUse(hub: .default, user: "opal", after: nil, limit: 1, at: now)
+    #expect(uses.first?.reservedUntil.count == 2)
+    // All is back, and no more, up to rounding.
+    for end in uses.first?.reservedUntil.values.map({ $0 - now.milliseconds * 1000 }) ?? [] {
+      #expect((-2...2).contains(end))
+    }
+  }
+
   @Test func scheduledSendsAreLimitedExceptForSome() async throws {
     var backend = QuotaLimits.none
     backend.scheduledSends = 5

@@ -41,10 +41,12 @@ struct HubQuotas: Sendable {
     return try await gate.take(count, by: user, within: limit, at: now, asWhole: asWhole)
   }
 
-  /// Takes all permits, or throws `.overQuota`.
-  func charge(_ count: Int, to name: QuotaName, of user: String, at now: UnixTime) async throws {
+  /// Takes all permits, or throws `.overQuota`. Returns how many of them were certainly charged: at most a burst.
+  @discardableResult
+  func charge(_ count: Int, to name: QuotaName, of user: String, at now: UnixTime) async throws -> Int {
     let (taken, seconds) = try await take(count, of: name, by: user, at: now, asWhole: true)
     guard taken == count else { throw refusal(name, retryAfter: seconds) }
+    return min(count, policy.limits(of: user).rate(name)?.burst ?? 0)
   }
 
   /// Returns permits of sends that were not accepted, taken `elapsed` ago; see `RateGate.refund`.

@@ -16,6 +16,10 @@ struct SendAdmission {
   private var devices: [Int: Int] = [:]
   private var bytes: [Int: Int] = [:]
   private var opened: Set<Int> = []
+  /// The permits that were charged and not given back. A demand that overdraws is charged for less than it asks.
+  private var charged: [QuotaName: Int] = [:]
+  /// The submissions whose permits were given back.
+  private var returned: Set<Int> = []
 
   /// Takes from the quotas: the first submissions as far as the rate allows, or `asWhole`: all.
   ///
@@ -28,6 +32,7 @@ struct SendAdmission {
     let permits = try await hub.quotas.take(
       submissions.count, of: .sends, by: sender, at: receivedAt, asWhole: asWhole)
     count = permits.taken
+    charged[.sends] = count
     if count < submissions.count {
       let refusal = hub.quotas.refusal(.sends, retryAfter: permits.retryAfter, count: submissions.count - count)
       guard count > 0 else { throw refusal }
@@ -37,17 +42,19 @@ struct SendAdmission {
       try await admitBroadcasts(asWhole: asWhole, at: receivedAt)
       try await admitHeld(asWhole: asWhole, at: receivedAt)
     } catch {
-      // Those refused one by one have been given back.
-      await giveBack((0..<count).filter { refusals[$0] == nil }, at: now)
+      await giveBack(Array(0..<count), at: now)
       throw error
     }
   }
 
-  /// Returns what submissions have taken that were certainly not accepted.
-  func giveBack(_ indices: [Int], at now: UnixTime) async {
+  /// Returns what submissions have taken that were certainly not accepted. Repeated indices are ignored.
+  mutating func giveBack(_ indices: [Int], at now: UnixTime) async {
     guard !indices.isEmpty, let first = submissions.first else { return }
+    let indices = indices.filter { returned.insert($0).inserted }
     let elapsed = max(.zero, now - first.receivedAt)
-    func refund(_ name: QuotaName, _ count: Int) {
+    func refund(_ name: QuotaName, _ permits: Int) {
+      let count = min(permits, charged[name] ?? 0)
+      charged[name, default: 0] -= count
       hub.quotas.refund(count, of: name, to: sender, after: elapsed, at: now)
     }
     refund(.sends, indices.count)
@@ -63,7 +70,7 @@ struct SendAdmission {
     guard !broadcasts.isEmpty, hub.quotas.limitsBroadcasts(of: sender) else { return }
     let estimates = await hub.quotas.devices(of: broadcasts.map { submissions[$0].send.audience })
     do {
-      try await hub.quotas.charge(estimates.reduce(0, +), to: .devices, of: sender, at: now)
+      charged[.devices] = try await hub.quotas.charge(estimates.reduce(0, +), to: .devices, of: sender, at: now)
     } catch let refusal as Refusal {
       return try await refuse(broadcasts, refusal, asWhole: asWhole, at: now)
     }
@@ -86,7 +93,7 @@ struct SendAdmission {
     guard !held.isEmpty else { return }
     let sizes = held.map { submissions[$0].send.encoded().count + HubQuotas.rowBytes }
     do {
-      try await hub.quotas.charge(sizes.reduce(0, +), to: .storedBytes, of: sender, at: now)
+      charged[.storedBytes] = try await hub.quotas.charge(sizes.reduce(0, +), to: .storedBytes, of: sender, at: now)
       for (index, size) in zip(held, sizes) { bytes[index] = size }
     } catch let refusal as Refusal {
       try await refuse(held, refusal, asWhole: asWhole, at: now)
@@ -97,9 +104,6 @@ struct SendAdmission {
   private mutating func refuse(_ indices: [Int], _ refusal: Refusal, asWhole: Bool, at now: UnixTime) async throws {
     guard !asWhole, submissions.count > 1 else { throw refusal }
     await giveBack(indices, at: now)
-    for index in indices {
-      refusals[index] = refusal
-      devices[index] = nil
-    }
+    for index in indices { refusals[index] = refusal }
   }
 }

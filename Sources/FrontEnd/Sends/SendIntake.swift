@@ -21,7 +21,7 @@ struct SendIntake: Sendable {
   /// the schedule.
   func accept(_ submission: Submission, into hub: HubEntry, prepare: () async throws -> Void = {}) async throws {
     if !submission.isHeld { try requireRoom() }
-    let admission = try await SendAdmission(of: [submission], in: hub, asWhole: true, at: clock.now())
+    var admission = try await SendAdmission(of: [submission], in: hub, asWhole: true, at: clock.now())
     var isTried = false
     do {
       try await prepare()
@@ -52,7 +52,7 @@ struct SendIntake: Sendable {
     _ submissions: [Submission], into hub: HubEntry, asWhole: Bool
   ) async throws -> [Result<Void, Refusal>] {
     if submissions.contains(where: { !$0.isHeld }) { try requireRoom() }
-    let admission: SendAdmission
+    var admission: SendAdmission
     do {
       admission = try await SendAdmission(of: submissions, in: hub, asWhole: asWhole, at: clock.now())
     } catch let refusal as Refusal where refusal.code == .overQuota && !asWhole {

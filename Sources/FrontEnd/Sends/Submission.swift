@@ -11,7 +11,7 @@ struct Submission: Hashable, Sendable {
   /// Whether the send is held until `send.acceptedAt`, instead of produced at once.
   let isHeld: Bool
 
-  /// Makes the send of what a caller has asked for. Every send of the front end is made here.
+  /// Makes a send from the fields of a request. Every send of the front end is made here.
   ///
   /// Throws a refusal that names a missing member, or `.impossible` if the content covers none of the platforms.
   init(_ fields: SendFields, id: SendID, from origin: SendOrigin, heldUntil: UnixTime? = nil) throws(Refusal) {
@@ -54,12 +54,14 @@ struct Submission: Hashable, Sendable {
   }
 }
 
-/// What all sends of one request have in common.
+/// The request that sends came with.
 struct SendOrigin: Sendable {
   let caller: Caller
   let traceparent: String?
   let receivedAt: UnixTime
+}
 
+extension SendOrigin {
   init(_ request: Request, by caller: Caller, at now: UnixTime) {
     self.caller = caller
     traceparent = RequestIdentity.traceparent(of: request.headers)
