@@ -115,7 +115,7 @@ let package = Package(
       resources: [.embedInCode("Description/openapi.json")],
       swiftSettings: house),
     .target(
-      name: "Registry", dependencies: ["FanfareCore", "LocalFile", "PostgreSQL", grdb, grdbSQLite, logging],
+      name: "Registry", dependencies: ["FanfareCore", "LocalFile", "PostgreSQL", grdb, grdbSQLite, logging, metrics],
       swiftSettings: house),
     .target(
       name: "Worker",

@@ -2,10 +2,11 @@ package import FanfareCore
 
 /// The limits on registrations that a registry keeps.
 package struct RegistrationLimits: Hashable, Sendable {
-  /// The most devices of one user in one hub; 0: no limit. At a registration beyond it the device whose app was not
-  /// seen for the longest time is removed.
+  /// The most devices of one user in one hub; 0: no limit. A registration beyond it removes the device whose app was
+  /// not seen for the longest time, and quarantines it.
   package var maximumDevicesPerUser = 0
-  /// How long a registration whose handle a push service called dead can come back; zero: it is removed at once.
+  /// How long a registration can come back whose handle a push service called dead, or whose user had too many devices.
+  /// Zero: it is removed at once.
   package var quarantine: Duration = .zero
 
   /// The most devices of a user that one registration removes.
@@ -15,7 +16,8 @@ package struct RegistrationLimits: Hashable, Sendable {
   package init() {}
 }
 
-/// The registrations whose handles a push service called dead, for operators; not on the hot path.
+/// The registrations whose handles a push service called dead or whose users had too many devices, for operators; not on
+/// the hot path.
 ///
 /// A quarantined registration gets no pushes. Its app's next registration brings it back with the same id, and so does
 /// `restore`; after the quarantine only its tombstone is left. Methods may be called from any task and throw
@@ -23,7 +25,7 @@ package struct RegistrationLimits: Hashable, Sendable {
 package protocol QuarantineStore: Sendable {
   /// Brings back the registrations of a page of the selection.
   ///
-  /// With `isTrial` nothing is changed, and those that are not taken are counted.
+  /// With `isTrial` nothing is changed, and the result says what would be, for each page on its own.
   func restore(_ page: QuarantinePage, isTrial: Bool, at now: UnixTime) async throws -> RestoreStep
 }
 
@@ -58,12 +60,15 @@ package struct RestoreStep: Hashable, Sendable {
   package let restored: Int
   /// Registrations whose id, handle or installation belongs to another one now.
   package let taken: Int
+  /// Registrations whose users have as many devices as they may have.
+  package let surplus: Int
   /// The end of the page; nil when there is no further one.
   package let last: QuarantinePage.Position?
 
-  package init(restored: Int, taken: Int, last: QuarantinePage.Position?) {
+  package init(restored: Int, taken: Int, surplus: Int, last: QuarantinePage.Position?) {
     self.restored = restored
     self.taken = taken
+    self.surplus = surplus
     self.last = last
   }
 }

@@ -1,4 +1,5 @@
 import FanfareCore
+import Metrics
 
 /// The registrations of one hub within one transaction: the seam between the rules of registering and a store's SQL.
 ///
@@ -104,21 +105,6 @@ extension RegistrationClaim {
   }
 }
 
-extension QuarantinePage.Position {
-  /// The position before all registrations that were dropped at the moment or later.
-  static func before(_ moment: UnixTime) -> Self {
-    Self(droppedAt: moment + .milliseconds(-1), registration: RegistrationSlice.whole.last)
-  }
-}
-
-/// What names a quarantined registration.
-enum QuarantineKey {
-  case id(RegistrationID)
-  /// In normal form.
-  case handle(String)
-  case installation(String)
-}
-
 /// The result of one step of looking for registrations that have not been seen for long.
 struct ExpiryScan {
   let stale: [RegistrationID]
@@ -205,8 +191,8 @@ extension RegistrationTable {
     try removeSurplus(of: registration.user, keeping: registration.id, within: limits, at: now)
   }
 
-  /// Removes the user's devices beyond the limit, the longest unseen first. Concurrent registrations of one user do not
-  /// see each other; the next one removes what they left.
+  /// Removes the user's devices beyond the limit, the longest unseen first, and quarantines them. Concurrent
+  /// registrations of one user do not see each other; the next one removes what they left.
   func removeSurplus(
     of user: String, keeping kept: RegistrationID, within limits: RegistrationLimits, at now: UnixTime
   ) throws {
@@ -216,12 +202,17 @@ extension RegistrationTable {
     let ids = try registrations(of: user, limit: most + RegistrationLimits.surplusBatch)
     guard ids.count > most else { return }
     let unseen = try registrations(ids).filter { $0.id != kept }.sorted { ($0.seenAt, $0.id) < ($1.seenAt, $1.id) }
+    var removed = 0
     for device in unseen.prefix(ids.count - most) {
-      guard let stored = try findToRemove(device.id, at: now),
-        stored.registration?.user.hasSameBytes(as: user) == true
+      guard let stored = try findToRemove(device.id, at: now), let registration = stored.registration,
+        registration.user.hasSameBytes(as: user)
       else { continue }
-      try remove(stored, leaving: Tombstone(cause: .surplus, detail: kept.description, at: now))
+      try retire(
+        stored, registration, leaving: Tombstone(cause: .surplus, detail: kept.description, at: now), within: limits)
+      removed += 1
     }
+    // A transaction that is repeated after a conflict counts again.
+    Counter(label: "fanfare_registrations_surplus_total", dimensions: [("hub", hub.rawValue)]).increment(by: removed)
   }
 
   /// `RegistrationDirectory.revise` within the transaction, for a revision made by `RegistrationRules.revision`.
@@ -245,42 +236,6 @@ extension RegistrationTable {
     }
     guard stored.registration?.user.hasSameBytes(as: user) == true else { throw unknown }
     try remove(stored, leaving: Tombstone(cause: .removed, detail: "", at: now))
-  }
-
-  /// Removes a device that a push service reported dead, and quarantines its registration. Returns nil when the report
-  /// is out of date.
-  func drop(_ device: DeadDevice, within limits: RegistrationLimits, at now: UnixTime) throws -> RegistrationID? {
-    guard let stored = try findToRemove(device.registration, at: now), let registration = stored.registration,
-      registration.handle.hasSameBytes(as: device.handle),
-      device.since.map({ registration.registeredAt < $0 }) ?? true
-    else { return nil }
-    if limits.quarantine > .zero { try quarantine(registration, at: now, until: now + limits.quarantine) }
-    try remove(stored, leaving: Tombstone(cause: .dead, detail: device.reason, at: now))
-    return stored.id
-  }
-
-  /// Brings a quarantined registration back as it was. Returns false when its id, handle or installation is taken.
-  func restore(_ registration: Registration, within limits: RegistrationLimits, at now: UnixTime) throws -> Bool {
-    guard let claim = try claimVacant(registration, at: now) else { return false }
-    try put(registration, in: claim, insteadOf: registration, within: limits, at: now)
-    return true
-  }
-
-  /// `QuarantineStore.restore` within the transaction, with the registrations of the page and when each was dropped.
-  func restore(
-    _ found: [(registration: Registration, droppedAt: UnixTime)], of page: QuarantinePage, isTrial: Bool,
-    within limits: RegistrationLimits, at now: UnixTime
-  ) throws -> RestoreStep {
-    var (restored, taken) = (0, 0)
-    for (registration, _) in found where page.platform == nil || page.platform == registration.platform {
-      let isFree =
-        isTrial
-        ? try self.registration(registration.id) == nil && self.registration(holding: registration.handle) == nil
-        : try restore(registration, within: limits, at: now)
-      if isFree { restored += 1 } else { taken += 1 }
-    }
-    let last = found.last.map { QuarantinePage.Position(droppedAt: $0.droppedAt, registration: $0.registration.id) }
-    return RestoreStep(restored: restored, taken: taken, last: found.count < page.limit ? nil : last)
   }
 
   /// Removes a registration that `scan` found. Returns nil when its app has been seen since.

@@ -29,7 +29,7 @@ enum SQLiteSchema {
   ///   milliseconds, after which the row is not needed.
   /// - open_broadcasts: the large broadcasts of each user that may still be running.
   /// - scheduled_use: at least what each user's scheduled sends take; too much until it is counted again.
-  /// - quarantine: registrations whose handles a push service called dead, until they are dropped for good.
+  /// - quarantine: registrations of dead handles and surplus devices, until they are dropped for good.
   /// - api_keys: `digest` is that of the key's secret, `scopes` their names with spaces between them, `last_used_day` the
   ///   start of a day.
   /// - one_holder: at most one registration per hub holds a handle; this unique index enforces it.

@@ -10,8 +10,8 @@ package import Registry
 /// - `registry.path` (text, default `fanfare-registry.sqlite`): the file, used if `registry.postgres.url` is absent.
 /// - `registry.maximumDevicesPerUser` (0…100000, default 200): at a registration beyond it the user's device that was not
 ///   seen for the longest time is removed; 0: no limit.
-/// - `registry.quarantineDays` (0…365, default 7): how long a registration whose handle a push service called dead can
-///   come back; 0: it is removed at once.
+/// - `registry.quarantineDays` (0…365, default 7): how long a registration can come back whose handle a push
+///   service called dead or that was surplus; 0: it is removed at once.
 /// - `registry.postgres.url` (text): libpq's connection string,
 ///   `postgresql://user@host/database?sslrootcert=…`.
 /// - `registry.postgres.passwordFile` (text): a file with the password, if the connection string has none.

@@ -8,12 +8,13 @@ extension RegistrationsCommand {
   struct Restore: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "restore",
-      abstract: "Brings back registrations that were removed because a push service called their handles dead.",
+      abstract: "Brings back registrations that were removed as dead or as surplus.",
       discussion: """
-        For a service that was wrong for a while: select its platform and that time. The registrations come back with \
-        their ids, as they were, as long as they are in the quarantine (registry.quarantineDays). One whose id, handle \
-        or installation belongs to another registration by now is left alone. Needs registry.path or \
-        registry.postgres.url.
+        For a push service that called living devices dead for a while: select its platform and that time. The \
+        registrations come back with their ids, as they were, as long as they are in the quarantine \
+        (registry.quarantineDays). One whose id, handle or installation belongs to another registration by now is left \
+        alone, and so is one whose user has registry.maximumDevicesPerUser devices: no living device makes room for \
+        it. Needs registry.path or registry.postgres.url.
         """)
 
     @OptionGroup var common: CommonOptions
@@ -38,16 +39,18 @@ extension RegistrationsCommand {
     func run() async throws {
       let (hub, store) = try await target.open(common, mustExist: true)
       var page = QuarantinePage(hub: hub, platform: platform?.platform, dropped: from.time..<to.time)
-      var (restored, taken) = (0, 0)
+      var (restored, taken, surplus) = (0, 0, 0)
       repeat {
         let step = try await store.restore(page, isTrial: dryRun, at: SystemWallClock().now())
         restored += step.restored
         taken += step.taken
+        surplus += step.surplus
         page.after = step.last
       } while page.after != nil
       Console.print(
         "\(restored) registrations \(dryRun ? "would be restored" : "restored"), "
-          + "\(taken) left alone because their id, handle or installation is taken")
+          + "\(taken) left alone because their id, handle or installation is taken, "
+          + "\(surplus) because their user has registry.maximumDevicesPerUser devices")
     }
   }
 }

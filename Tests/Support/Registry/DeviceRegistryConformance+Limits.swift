@@ -27,12 +27,42 @@ extension DeviceRegistryConformance {
         hub: store.hub, since: .start, cause: .surplus, after: nil, limit: 9)
       #expect(buried.map(\.registration) == [devices[1].id])
       #expect(buried.first?.tombstone.detail == fourth.id.description)
-      await expect(.gone) { try await store.complete(devices[1].id, "ann", "a1") }
       // A device that is renewed, or taken over from another user, counts like a new one only for its new user.
       _ = try await store.complete(fourth.id, "ann", "a3", at: .start + .seconds(12))
       _ = try await store.install("i", "ben", "b", at: .start + .seconds(13))
       let taken = try await store.install("i", "ann", "b", at: .start + .seconds(14))
       #expect(try await store.reached(by: .user("ann")) == [devices[0].id, fourth.id, taken.id])
+      let late = UnixTime.start + .seconds(3611)
+      await expect(.gone) { try await store.complete(devices[1].id, "ann", "a1", at: late) }
+    },
+    Self("a surplus device comes back with its id when its app registers again") { store in
+      var devices: [Registration] = []
+      for number in 0..<4 {
+        devices.append(try await store.register("ann", "a\(number)", at: .start + .seconds(number)))
+      }
+      let back = try await store.complete(devices[0].id, "ann", "a0", at: .start + .seconds(5))
+      #expect(back.createdAt == devices[0].createdAt)
+      #expect(try await store.reached(by: .user("ann")) == [devices[2].id, devices[3].id, devices[0].id])
+    },
+    Self("surplus devices are restored as far as there is room, and none for a living one") { store in
+      var devices: [Registration] = []
+      for number in 0..<5 {
+        devices.append(try await store.register("ann", "a\(number)", at: .start + .seconds(number)))
+      }
+      let page = QuarantinePage(hub: store.hub, platform: nil, dropped: .start..<(.start + .seconds(9)))
+      let now = UnixTime.start + .seconds(10)
+      for isTrial in [true, false] {
+        let step = try await store.restore(page, isTrial: isTrial, at: now)
+        #expect((step.restored, step.taken, step.surplus) == (0, 0, 2))
+      }
+      #expect(try await store.reached(by: .user("ann")) == Set(devices[2...].map(\.id)))
+      try await store.remove(devices[3].id, hub: store.hub, user: "ann", at: now)
+      for isTrial in [true, false] {
+        let step = try await store.restore(page, isTrial: isTrial, at: now)
+        #expect((step.restored, step.taken, step.surplus) == (1, 0, 1))
+      }
+      #expect(try await store.reached(by: .user("ann")) == [devices[0].id, devices[2].id, devices[4].id])
+      #expect(try await store.registration(devices[0].id, hub: store.hub) == devices[0])
     },
     Self("concurrent registrations leave no more devices than the next one allows") { store in
       try await withThrowingTaskGroup(of: Void.self) { group in
