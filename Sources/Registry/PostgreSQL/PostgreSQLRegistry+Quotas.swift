@@ -177,7 +177,7 @@ extension PostgreSQLRegistry: CallerQuotaStore {
     return QuotaUse(
       user: user, reservedUntil: reservedUntil,
       stocks: [
-        .openBroadcasts: Int(open), .scheduledSends: Int(scheduled.sends), .scheduledBytes: Int(scheduled.bytes),
+        .openBroadcasts: Int(open), .scheduledSends: scheduled.sends, .scheduledBytes: scheduled.bytes,
       ], devices: devices.count)
   }
 }
@@ -201,14 +201,12 @@ extension PostgreSQLRegistry {
 
   private static func scheduledUse(
     _ key: [Parameter], _ connection: PostgreSQLConnection
-  ) throws -> (sends: Int64, bytes: Int64) {
+  ) throws -> (sends: Int, bytes: Int) {
     let rows = try connection.query(countScheduled, key)
-    return (try rows.integer(0, 0), try rows.integer(0, 1))
+    return (Int(try rows.integer(0, 0)), Int(try rows.integer(0, 1)))
   }
 
-  /// Adds to what a sender's scheduled sends take. Returns the quota that this would exceed; then nothing is added.
-  ///
-  /// The stored use is never too small: it is only added to, and counted again when it reaches the limit.
+  /// See ``ScheduledUse/add(_:bytes:within:at:recount:)``.
   static func addScheduled(
     _ sends: Int, bytes: Int, of sender: SenderKey, within limit: ScheduledSendLimit, at now: UnixTime,
     _ connection: PostgreSQLConnection
@@ -217,19 +215,14 @@ extension PostgreSQLRegistry {
     var rows = try connection.query(lockUse, key)
     if rows.count == 0 {
       let counted = try scheduledUse(key, connection)
-      try connection.query(insertUse, key + [.int8(counted.sends), .int8(counted.bytes), .time(now)])
+      try connection.query(insertUse, key + [.int8(Int64(counted.sends)), .int8(Int64(counted.bytes)), .time(now)])
       rows = try connection.query(lockUse, key)
       guard rows.count == 1 else { throw PostgreSQLError.overtaken }
     }
-    var use = (sends: try rows.integer(0, 0), bytes: try rows.integer(0, 1))
-    var countedAt = try rows.integer(0, 2)
-    func exceeded() -> QuotaName? { limit.exceeded(bySends: Int(use.sends) + sends, bytes: Int(use.bytes) + bytes) }
-    if exceeded() != nil, ScheduledSendLimit.isOld(countedAt, at: now) {
-      (use, countedAt) = (try scheduledUse(key, connection), now.milliseconds)
-    }
-    let refusal = exceeded()
-    if refusal == nil { use = (use.sends + Int64(sends), use.bytes + Int64(bytes)) }
-    try connection.query(updateUse, key + [.int8(use.sends), .int8(use.bytes), .int8(countedAt)])
+    var use = ScheduledUse(
+      sends: Int(try rows.integer(0, 0)), bytes: Int(try rows.integer(0, 1)), countedAt: try rows.integer(0, 2))
+    let refusal = try use.add(sends, bytes: bytes, within: limit, at: now) { try scheduledUse(key, connection) }
+    try connection.query(updateUse, key + [.int8(Int64(use.sends)), .int8(Int64(use.bytes)), .int8(use.countedAt)])
     return refusal
   }
 }

@@ -69,3 +69,33 @@ extension SendID {
     Self(high: UInt64(clamping: now.milliseconds - 3_600_000) << 16, low: 0)
   }
 }
+
+/// The stored use of a sender's scheduled sends. It is never too small: it is only added to, and counted again when it
+/// reaches the limit.
+struct ScheduledUse {
+  private(set) var sends: Int
+  private(set) var bytes: Int
+  /// When the sends were counted, in Unix milliseconds.
+  private(set) var countedAt: Int64
+
+  init(sends: Int, bytes: Int, countedAt: Int64) {
+    (self.sends, self.bytes, self.countedAt) = (sends, bytes, countedAt)
+  }
+
+  /// Adds sends. Returns the quota that this would exceed; then nothing is added.
+  mutating func add(
+    _ sends: Int, bytes: Int, within limit: ScheduledSendLimit, at now: UnixTime,
+    recount: () throws -> (sends: Int, bytes: Int)
+  ) rethrows -> QuotaName? {
+    if limit.exceeded(bySends: self.sends + sends, bytes: self.bytes + bytes) != nil,
+      ScheduledSendLimit.isOld(countedAt, at: now)
+    {
+      (self.sends, self.bytes) = try recount()
+      countedAt = now.milliseconds
+    }
+    if let quota = limit.exceeded(bySends: self.sends + sends, bytes: self.bytes + bytes) { return quota }
+    self.sends += sends
+    self.bytes += bytes
+    return nil
+  }
+}

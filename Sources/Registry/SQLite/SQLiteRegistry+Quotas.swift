@@ -134,9 +134,7 @@ extension SQLiteRegistry: CallerQuotaStore {
     return (row[0], row[1])
   }
 
-  /// Adds to what a sender's scheduled sends take. Returns the quota that this would exceed; then nothing is added.
-  ///
-  /// The stored use is never too small: it is only added to, and counted again when it reaches the limit.
+  /// See ``ScheduledUse/add(_:bytes:within:at:recount:)``.
   static func addScheduled(
     _ sends: Int, bytes: Int, of sender: String, _ hub: HubName, within limit: ScheduledSendLimit, at now: UnixTime,
     _ db: Database
@@ -144,25 +142,20 @@ extension SQLiteRegistry: CallerQuotaStore {
     let key: StatementArguments = [hub.rawValue, sender]
     let select = try db.cachedStatement(
       sql: "SELECT sends, bytes, counted_at FROM scheduled_use WHERE hub = ? AND username = ?")
-    var use: (sends: Int, bytes: Int)
-    var countedAt = now.milliseconds
+    var use: ScheduledUse
     if let row = try Row.fetchOne(select, arguments: key) {
-      (use, countedAt) = ((row[0], row[1]), row[2])
+      use = ScheduledUse(sends: row[0], bytes: row[1], countedAt: row[2])
     } else {
-      use = try scheduledUse(db, hub, sender)
+      let counted = try scheduledUse(db, hub, sender)
+      use = ScheduledUse(sends: counted.sends, bytes: counted.bytes, countedAt: now.milliseconds)
     }
-    func exceeded() -> QuotaName? { limit.exceeded(bySends: use.sends + sends, bytes: use.bytes + bytes) }
-    if exceeded() != nil, ScheduledSendLimit.isOld(countedAt, at: now) {
-      (use, countedAt) = (try scheduledUse(db, hub, sender), now.milliseconds)
-    }
-    let refusal = exceeded()
-    if refusal == nil { use = (use.sends + sends, use.bytes + bytes) }
+    let refusal = try use.add(sends, bytes: bytes, within: limit, at: now) { try scheduledUse(db, hub, sender) }
     try db.cachedStatement(
       sql: """
         INSERT INTO scheduled_use (hub, username, sends, bytes, counted_at) VALUES (?, ?, ?, ?, ?)
         ON CONFLICT DO UPDATE SET sends = excluded.sends, bytes = excluded.bytes, counted_at = excluded.counted_at
         """
-    ).execute(arguments: key + [use.sends, use.bytes, countedAt])
+    ).execute(arguments: key + [use.sends, use.bytes, use.countedAt])
     return refusal
   }
 }
