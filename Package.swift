@@ -262,10 +262,9 @@ let package = Package(
     .testTarget(
       name: "FanfareTests",
       dependencies: [
-        "fanfare", "EmbeddedKafka", "FanfareCore", "FrontEnd", "PostgreSQL", "PushServices", "RDKafka", "Registry",
-        "Roles", "Support",
-        "Worker",
-        argumentParser, configuration, logging, yams,
+        "fanfare", "EmbeddedKafka", "FanfareCore", "FrontEnd", "Operations", "PostgreSQL", "PushServices", "RDKafka",
+        "Registry", "Roles", "Support", "Worker", argumentParser, asyncHTTPClient, configuration, logging, nioCore,
+        nioHTTP1, serviceLifecycle, yams,
       ],
       swiftSettings: house),
     .testTarget(

@@ -45,7 +45,7 @@ package enum APIRole {
       })
     var checks = role.checks
     if let settings = settings.api.tls, let tls = configuration.tls {
-      let certificate = ListenerCertificate(settings, tls: tls, clock: runtime.clock)
+      let certificate = ListenerCertificate(settings, tls: tls, clock: runtime.clock, metrics: runtime.metrics)
       checks.append(certificate.check)
       services.append(certificate.watch(logger: runtime.logger))
     }

@@ -10,10 +10,11 @@ struct ListenerCertificate {
   private let settings: TLSSettings
   private let tls: ServerTLS
   private let clock: any WallClock
-  private let expiry = Gauge(label: "fanfare_tls_certificate_expiry_timestamp_seconds")
+  private let expiry: Gauge
 
-  init(_ settings: TLSSettings, tls: ServerTLS, clock: any WallClock) {
+  init(_ settings: TLSSettings, tls: ServerTLS, clock: any WallClock, metrics: any MetricsFactory) {
     (self.settings, self.tls, self.clock) = (settings, tls, clock)
+    expiry = Gauge(label: "fanfare_tls_certificate_expiry_timestamp_seconds", factory: metrics)
     expiry.record(tls.expiry.seconds)
   }
 

@@ -26,7 +26,6 @@ package struct Runtime: Sendable {
 
   /// Sets up logging to standard error and metrics for `/metrics`. Call it once per process.
   package init(role: String, settings: Settings, clock: any WallClock = SystemWallClock()) throws {
-    self.settings = settings
     let level = settings.logLevel
     LoggingSystem.bootstrap { label in
       var handler = StreamLogHandler.standardError(label: label)
@@ -34,9 +33,14 @@ package struct Runtime: Sendable {
       handler.logLevel = label == SecurityLog.label ? min(level, .notice) : level
       return handler
     }
-    logger = Logger(label: "fanfare.\(role)")
-    metrics = PrometheusMetrics(build: Build.information)
+    let metrics = PrometheusMetrics(build: Build.information)
     MetricsSystem.bootstrap(metrics)
+    self.init(settings: settings, logger: Logger(label: "fanfare.\(role)"), metrics: metrics, clock: clock)
+  }
+
+  /// Creates the parts of a role without setting up logging and metrics of the process.
+  init(settings: Settings, logger: Logger, metrics: PrometheusMetrics, clock: any WallClock) {
+    (self.settings, self.logger, self.metrics) = (settings, logger, metrics)
     security = SecurityLog(key: settings.securityKey)
     eventLoopGroup = MultiThreadedEventLoopGroup.singleton
     self.clock = clock

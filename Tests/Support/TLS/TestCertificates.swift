@@ -13,15 +13,15 @@ package struct TestCertificates: Sendable {
   /// The server's private key, PEM.
   package let serverKeyPEM: String
 
-  /// Makes keys and certificates that are valid for one day. Without `coversAddress` the server's certificate names
-  /// no address. `host` is the server's name.
-  package init(coversAddress: Bool = true, host: String = "localhost") throws {
+  /// Makes keys and certificates that are valid for `days`. Without `coversAddress` the server's certificate names no
+  /// address. `host` is the server's name.
+  package init(coversAddress: Bool = true, host: String = "localhost", days: Int = 1) throws {
     var names: [GeneralName] = [.dnsName(host)]
     if coversAddress { names.append(.ipAddress(ASN1OctetString(contentBytes: [127, 0, 0, 1]))) }
     let authorityKey = Certificate.PrivateKey(P256.Signing.PrivateKey())
-    let authorityName = try DistinguishedName { CommonName("Fanfare test authority") }
+    let authorityName = try DistinguishedName { CommonName("Fanfare test authority of \(host)") }
     let authority = try Self.certificate(
-      subject: authorityName, key: authorityKey, issuer: authorityName, issuerKey: authorityKey,
+      subject: authorityName, key: authorityKey, issuer: authorityName, issuerKey: authorityKey, days: days,
       extensions: Certificate.Extensions {
         Critical(BasicConstraints.isCertificateAuthority(maxPathLength: nil))
         Critical(KeyUsage(keyCertSign: true))
@@ -29,7 +29,7 @@ package struct TestCertificates: Sendable {
     let serverKey = Certificate.PrivateKey(P256.Signing.PrivateKey())
     let server = try Self.certificate(
       subject: DistinguishedName { CommonName("localhost") }, key: serverKey, issuer: authorityName,
-      issuerKey: authorityKey,
+      issuerKey: authorityKey, days: days,
       extensions: Certificate.Extensions {
         Critical(BasicConstraints.notCertificateAuthority)
         SubjectAlternativeNames(names)
@@ -48,10 +48,14 @@ package struct TestCertificates: Sendable {
     return TLSConfiguration.makeServerConfiguration(certificateChain: chain, privateKey: .privateKey(key))
   }
 
-  /// TLS for a client that trusts only this authority.
-  package func clientTLS() throws -> TLSConfiguration {
+  /// TLS for a client that trusts only this authority, and presents the certificate of `client`.
+  package func clientTLS(as client: TestCertificates? = nil) throws -> TLSConfiguration {
     var tls = TLSConfiguration.makeClientConfiguration()
     tls.trustRoots = .certificates(try NIOSSLCertificate.fromPEMBytes(Array(authorityPEM.utf8)))
+    if let client {
+      let identity = try client.serverTLS()
+      (tls.certificateChain, tls.privateKey) = (identity.certificateChain, identity.privateKey)
+    }
     return tls
   }
 
@@ -65,12 +69,13 @@ package struct TestCertificates: Sendable {
 
   private static func certificate(
     subject: DistinguishedName, key: Certificate.PrivateKey, issuer: DistinguishedName,
-    issuerKey: Certificate.PrivateKey, extensions: Certificate.Extensions
+    issuerKey: Certificate.PrivateKey, days: Int, extensions: Certificate.Extensions
   ) throws -> Certificate {
     let now = Date()
     return try Certificate(
       version: .v3, serialNumber: Certificate.SerialNumber(), publicKey: key.publicKey, notValidBefore: now - 3600,
-      notValidAfter: now + 86_400, issuer: issuer, subject: subject, signatureAlgorithm: .ecdsaWithSHA256,
+      notValidAfter: now + Double(days) * 86_400, issuer: issuer, subject: subject,
+      signatureAlgorithm: .ecdsaWithSHA256,
       extensions: extensions, issuerPrivateKey: issuerKey)
   }
 }
