@@ -36,11 +36,7 @@ import Testing
     _ path: String, _ app: Harness, trusting certificates: TestCertificates, as client: TestCertificates? = nil,
     configure: (inout TLSConfiguration) -> Void = { _ in }
   ) async throws -> UInt {
-    var tls = try certificates.clientTLS()
-    if let client {
-      tls.certificateChain = try NIOSSLCertificate.fromPEMBytes(Array(client.serverPEM.utf8)).map { .certificate($0) }
-      tls.privateKey = .privateKey(try NIOSSLPrivateKey(bytes: Array(client.serverKeyPEM.utf8), format: .pem))
-    }
+    var tls = try certificates.clientTLS(as: client)
     configure(&tls)
     var configuration = HTTPClient.Configuration(tlsConfiguration: tls)
     configuration.connectionPool.retryConnectionEstablishment = false
@@ -124,6 +120,20 @@ import Testing
         let certificate = try #require(try NIOSSLCertificate.fromPEMBytes(Array(clients.serverPEM.utf8)).first)
         #expect(authenticator.certificates == [try certificate.toDERBytes()])
       }
+    }
+  }
+  /// A proxy presents its own certificate for the requests of all its clients.
+  @Test func certificateOfAProxyIsNotItsClients() async throws {
+    let (server, proxy) = (try TestCertificates(), try TestCertificates())
+    let authenticator = CertificateAuthenticator()
+    try await Harness.run({
+      $0.configuration.tls = try ServerTLS(try identity(server, clients: proxy), clientCertificates: .required)
+      $0.configuration.proxies = try #require(TrustedProxies(["127.0.0.1", "::1"]))
+      $0.hubs = [FrontEndHub(name: .default, authenticators: [authenticator])]
+    }) { app in
+      let status = try await get("/api/sends", app, trusting: server, as: proxy)
+      #expect(status == 401)
+      #expect(authenticator.certificates == [])
     }
   }
 }
