@@ -32,6 +32,24 @@ import Yams
     #expect(try documentedKeys().symmetricDifference(reader.keys).sorted() == [])
   }
 
+  /// Behind a proxy callers come from anywhere, although the front end listens on loopback.
+  @Test(arguments: [false, true]) func demoUsersAreRefusedBehindProxies(isBehindProxy: Bool) async throws {
+    var environment = ["FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo"]
+    if isBehindProxy { environment["FANFARE_API_PROXIES"] = "127.0.0.1" }
+    let settings = try await Settings.load(file: nil, environment: environment)
+    #expect(settings.api.frontEnd.host == "127.0.0.1")
+    let hashing = settings.authentication.makeThreads()
+    func authenticators() throws -> Int {
+      try settings.hubs[0].authenticators(
+        boundTo: settings.api.reachableHost, authentication: settings.authentication, hashing: hashing,
+        logger: TestKafka.quietLogger
+      ).count
+    }
+    guard isBehindProxy else { return #expect(try authenticators() == 1) }
+    let error = #expect(throws: SettingsError.self) { try authenticators() }
+    #expect(error?.description.hasPrefix("hub.default.authentication.method cannot be used") == true)
+  }
+
   /// On a cluster that compacts topics by default, only one send of each user would remain.
   @Test func topicsDeleteByAge() async throws {
     let kafka = try await Settings.load(file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9092"])
