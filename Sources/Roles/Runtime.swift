@@ -64,23 +64,19 @@ package struct Runtime: Sendable {
   ///
   /// The liveness checks are that of the event loops and those in `liveness`.
   package func operations(checks: [any ReadinessCheck], liveness: [any ReadinessCheck] = []) -> [any Service] {
-    operations(operationsServer(routes(checks: checks, liveness: liveness)))
-  }
-
-  /// Creates a server of operations routes at the configured address.
-  package func operationsServer(_ routes: OperationsRoutes) -> OperationsServer {
-    OperationsServer(host: settings.operations.host, port: settings.operations.port, routes: routes, logger: logger)
-  }
-
-  /// The services of an operations server: itself and its announcement.
-  package func operations(_ server: OperationsServer) -> [any Service] {
-    [
+    let server = operationsServer(routes(checks: checks, liveness: liveness))
+    return [
       Listener(section: "operations", service: server),
       Announcement(name: "operations", file: settings.operations.announceFile, logger: logger) {
         [host = settings.operations.host] in
         Announcement.address(host: host, port: try await server.boundPort())
       },
     ]
+  }
+
+  /// Creates a server of operations routes at the configured address.
+  package func operationsServer(_ routes: OperationsRoutes) -> OperationsServer {
+    OperationsServer(host: settings.operations.host, port: settings.operations.port, routes: routes, logger: logger)
   }
 
   /// The operations routes.

@@ -112,7 +112,8 @@ struct Demo {
       services += worker.services
       checks = worker.checks + checks
       let operations = runtime.operationsServer(runtime.routes(checks: checks))
-      services += runtime.operations(operations)
+      // The tour prints its address.
+      services.append(Listener(section: "operations", service: operations))
       let tour = Tour(
         sends: sends, isOnce: isOnce, frontEnd: frontEnd, operations: operations, simulator: simulator, ledger: store,
         endpoints: endpoints, checks: checks)
@@ -127,7 +128,8 @@ struct Demo {
       let tour = BroadcastTour(
         devices: devices, isOnce: isOnce, frontEnd: frontEnd, registry: registry, simulator: simulator, worker: worker,
         checks: checks)
-      services += runtime.operations(checks: checks)
+      services.append(
+        Listener(section: "operations", service: runtime.operationsServer(runtime.routes(checks: checks))))
       visit = TourService { try await tour.run() }
     }
     try await ServiceGroup(
