@@ -233,6 +233,45 @@ import Testing
     }
   }
 
+  /// A batch that overdraws must not get back the permits of its accepted lines.
+  @Test func refusedLinesOfAnOverdrawnBatchGiveBackTheirPartOnly() async throws {
+    let temporary = try TemporaryRegistry()
+    let store = LargeAudiences(over: temporary.registry)
+    store.devices = 60
+    let now = UnixTime(milliseconds: 1_795_248_000_000)
+    func submissions(in hub: HubEntry) throws -> [Submission] {
+      let caller = Caller(user: "opal", scopes: Set(Scope.allCases), hub: hub)
+      return try (0..<3).map { _ in
+        var fields = SendFields()
+        fields.audience = .everyone
+        fields.fcm = Array("{}".utf8)
+        let origin = SendOrigin(caller: caller, traceparent: nil, receivedAt: now)
+        return try Submission(fields, id: .timeOrdered(at: now), from: origin, heldUntil: now + .seconds(60))
+      }
+    }
+    func hub(_ limits: QuotaLimits) -> HubEntry {
+      HubEntry(
+        FrontEndHub(name: .default, authenticators: [], quotas: QuotaPolicy(everyone: limits)), quotas: store)
+    }
+    let size = try submissions(in: hub(.none))[0].send.encoded().count + HubQuotas.rowBytes
+    var limits = QuotaLimits.none
+    (limits.devicesPerDay, limits.storedBytesPerDay) = (100, 2 * size)
+    let limited = hub(limits)
+    var admission = try await SendAdmission(of: try submissions(in: limited), in: limited, asWhole: false, at: now)
+    // The demands were 180 devices and the bytes of three sends; 100 devices and two sends certainly were charged.
+    for (indices, devices, bytes) in [([0, 1], 140, 2 * size), ([2], 80, size)] {
+      await admission.giveBack(indices, at: now)
+      try await temporary.registry.giveBack(limited.quotas.takeReturns(all: true, at: now))
+      let uses = try await temporary.registry.quotaUse(hub: .default, user: "opal", after: nil, limit: 1, at: now)
+      for (name, expected) in [(QuotaName.devices, devices), (.storedBytes, bytes)] {
+        let end = try #require(uses.first?.reservedUntil[name])
+        let used = try #require(limits.rate(name)).used(until: end, at: now)
+        // Rounded by at most a permit.
+        #expect((0...1).contains(used - expected), "\(name)")
+      }
+    }
+  }
+
   @Test func scheduledSendsAreLimitedExceptForSome() async throws {
     var backend = QuotaLimits.none
     backend.scheduledSends = 5

@@ -16,7 +16,9 @@ struct SendAdmission {
   private var devices: [Int: Int] = [:]
   private var bytes: [Int: Int] = [:]
   private var opened: Set<Int> = []
-  /// The permits that were charged and not given back. A demand that overdraws is charged for less than it asks.
+  /// The permits of the submissions that were not given back.
+  private var wanted: [QuotaName: Int] = [:]
+  /// The permits that were charged and not refunded. A demand that overdraws is charged for less than it asks.
   private var charged: [QuotaName: Int] = [:]
   /// The submissions whose permits were given back.
   private var returned: Set<Int> = []
@@ -32,7 +34,7 @@ struct SendAdmission {
     let permits = try await hub.quotas.take(
       submissions.count, of: .sends, by: sender, at: receivedAt, asWhole: asWhole)
     count = permits.taken
-    charged[.sends] = count
+    (wanted[.sends], charged[.sends]) = (count, count)
     if count < submissions.count {
       let refusal = hub.quotas.refusal(.sends, retryAfter: permits.retryAfter, count: submissions.count - count)
       guard count > 0 else { throw refusal }
@@ -53,7 +55,9 @@ struct SendAdmission {
     let indices = indices.filter { returned.insert($0).inserted }
     let elapsed = max(.zero, now - first.receivedAt)
     func refund(_ name: QuotaName, _ permits: Int) {
-      let count = min(permits, charged[name] ?? 0)
+      // The charge pays for the submissions that stay first: the others of a demand that overdrew may be due nothing.
+      wanted[name, default: 0] -= permits
+      let count = max(0, charged[name, default: 0] - wanted[name, default: 0])
       charged[name, default: 0] -= count
       hub.quotas.refund(count, of: name, to: sender, after: elapsed, at: now)
     }
@@ -70,7 +74,9 @@ struct SendAdmission {
     guard !broadcasts.isEmpty, hub.quotas.limitsBroadcasts(of: sender) else { return }
     let estimates = await hub.quotas.devices(of: broadcasts.map { submissions[$0].send.audience })
     do {
-      charged[.devices] = try await hub.quotas.charge(estimates.reduce(0, +), to: .devices, of: sender, at: now)
+      let sum = estimates.reduce(0, +)
+      charged[.devices] = try await hub.quotas.charge(sum, to: .devices, of: sender, at: now)
+      wanted[.devices] = sum
     } catch let refusal as Refusal {
       return try await refuse(broadcasts, refusal, asWhole: asWhole, at: now)
     }
@@ -93,7 +99,9 @@ struct SendAdmission {
     guard !held.isEmpty else { return }
     let sizes = held.map { submissions[$0].send.encoded().count + HubQuotas.rowBytes }
     do {
-      charged[.storedBytes] = try await hub.quotas.charge(sizes.reduce(0, +), to: .storedBytes, of: sender, at: now)
+      let sum = sizes.reduce(0, +)
+      charged[.storedBytes] = try await hub.quotas.charge(sum, to: .storedBytes, of: sender, at: now)
+      wanted[.storedBytes] = sum
       for (index, size) in zip(held, sizes) { bytes[index] = size }
     } catch let refusal as Refusal {
       try await refuse(held, refusal, asWhole: asWhole, at: now)
