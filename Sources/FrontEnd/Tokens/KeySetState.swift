@@ -3,8 +3,9 @@ import FanfareCore
 /// State machine of a key set: when it is fetched, which keys are used, and for how long. `TokenKeys` drives it.
 ///
 /// The keys of the last successful fetch are used until they are `maximumAge` old. A failed fetch is repeated with
-/// backoff; an unknown key id starts a fetch too, at most once in `unknownKeyInterval`. Until then a key with an id that
-/// no fetch has looked for may be a new one: tokens with invented ids cannot delay a rotation.
+/// backoff; an unknown key id starts a fetch too, at most once in `unknownKeyInterval`. A key is missing only if a
+/// fetch that began after it was asked for did not find it. Until then it may be a new one: tokens with invented ids
+/// cannot delay a rotation.
 struct KeySetState: Sendable {
   /// The backoff after the first failed fetch; doubled after every further one.
   static let firstBackoff: Duration = .seconds(5)
@@ -54,12 +55,14 @@ struct KeySetState: Sendable {
   private var nextFetchAt: UnixTime?
   private var lastFetchForUnknownKeyAt: UnixTime?
   private var failures = 0
-  /// Digests of the ids that were asked for in vain since the last successful fetch, and of those that it did not find.
+  /// Digests of the ids that were asked for in vain before the fetch in progress or the next one, of those asked for
+  /// during the fetch in progress, which may have begun before the key was published, and of those not found.
   private var wanted: Set<Int> = []
+  private var late: Set<Int> = []
   private var missing: Set<Int> = []
 
   /// The number of ids that are remembered, for tests.
-  var remembered: Int { wanted.count + missing.count }
+  var remembered: Int { wanted.count + late.count + missing.count }
 
   init(_ schedule: Schedule) { self.schedule = schedule }
 
@@ -79,7 +82,9 @@ struct KeySetState: Sendable {
     if generation != rejected, let key = keys?.key(id, algorithm) {
       return (.found(key, generation: generation), false)
     }
-    if let id, wanted.count < Self.maximumMissing { wanted.insert(id.hashValue) }
+    if let id, wanted.count + late.count < Self.maximumMissing {
+      if isFetching { late.insert(id.hashValue) } else { wanted.insert(id.hashValue) }
+    }
     if isFetching { return (.wait, false) }
     // A clock that was set back must not stop the refresh for long.
     let isRecent = lastFetchForUnknownKeyAt.map { $0 <= now && now - $0 < schedule.unknownKeyInterval } ?? false
@@ -108,6 +113,8 @@ struct KeySetState: Sendable {
     case .failed(let reason):
       failure = reason
       failures += 1
+      wanted.formUnion(late)
+      late = []
       let backoff = Self.firstBackoff * (1 << min(failures - 1, 10))
       nextFetchAt = now + min(backoff, Self.maximumBackoff, schedule.refreshInterval)
       return
@@ -118,7 +125,7 @@ struct KeySetState: Sendable {
       generation += 1
     case .unchanged: break
     }
-    (missing, wanted) = (wanted, [])
+    (missing, wanted, late) = (wanted, late, [])
     failure = nil
     failures = 0
     confirmedAt = now

@@ -50,10 +50,11 @@ import Testing
     #expect(find("a", &state, after: 1) == "found 1", "known keys need not wait")
     state.fetched(.unchanged, at: Self.start + .seconds(2))
     #expect(find("b", &state, after: 2) == "unknown")
-    #expect(find("c", &state, after: 60) == "unknown", "it waited for that fetch too")
+    #expect(find("c", &state, after: 60) == "not fetched", "the fetch may have begun before the key was published")
     #expect(find("b", &state, after: 61) == "wait, fetch")
     state.fetched(.changed(try await Self.keys("b")), at: Self.start + .seconds(62))
     #expect(find("b", &state, after: 62) == "found 2")
+    #expect(find("c", &state, after: 62) == "unknown")
     // A clock that is set back does not stop the refresh.
     #expect(find("a", &state, after: -1000) == "wait, fetch")
   }
@@ -74,7 +75,22 @@ import Testing
     #expect(find("c", &state, after: 62) == "unknown", "it was asked for before the fetch")
     #expect(find("a", &state, after: 62) == "unknown", "it was withdrawn")
     for number in 0..<10_000 { #expect(find("\(number)", &state, after: 62) == "not fetched") }
+    #expect(find("0", &state, after: 121) == "wait, fetch")
+    for number in 10_000..<20_000 { #expect(find("\(number)", &state, after: 121) == "wait") }
     #expect(state.remembered <= 2 * KeySetState.maximumMissing)
+  }
+
+  @Test func keyThatWasAskedForDuringAFailedFetchIsLookedForByTheNext() async throws {
+    var state = KeySetState(Self.schedule)
+    state.fetched(.changed(try await Self.keys("a")), at: Self.start)
+    #expect(find("b", &state, after: 1) == "wait, fetch")
+    #expect(find("c", &state, after: 1) == "wait")
+    state.fetched(.failed("down"), at: Self.start + .seconds(2))
+    #expect(isDue(&state, after: 7))
+    #expect(find("d", &state, after: 7) == "wait")
+    state.fetched(.unchanged, at: Self.start + .seconds(8))
+    for id in ["b", "c"] { #expect(find(id, &state, after: 9) == "unknown") }
+    #expect(find("d", &state, after: 9) == "not fetched", "it was asked for during the fetch")
   }
 
   @Test func oldKeysServeWhileFetchesFailUpToTheLimit() async throws {
