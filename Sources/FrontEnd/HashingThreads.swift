@@ -5,23 +5,37 @@ import Synchronization
 /// Hashes passwords on a few threads of its own, fewer than the cores and of low priority, so that a flood of logins
 /// leaves the rest of the process responsive. All hubs of a process share them.
 ///
-/// Logins of users at addresses where they were authenticated lately are hashed before those of strangers; each kind has
-/// a queue of its own, so that strangers cannot fill that of the others.
+/// Logins of users at addresses where they were authenticated lately are hashed before those of strangers. Each kind
+/// has a queue of its own, so that strangers cannot fill that of the others. Nor can one user: only a few of its logins
+/// at an address come before strangers, further ones wait among them.
 package final class HashingThreads: Sendable {
   /// Who wants to log in.
   package enum Login: Sendable {
-    /// A user at an address where it was authenticated lately.
-    case known
+    /// A user at an address where it was authenticated lately, by a digest of both.
+    case known(Int)
     case stranger
   }
+
+  /// The most logins of one user at one address that wait before strangers. Requests with the same password share one
+  /// hash, so that a user who does not guess needs one or two.
+  static let maximumWaitingOfOne = 4
 
   private typealias Job = @Sendable () -> Void
 
   private struct State {
     var running = 0
     /// In order of arrival.
-    var known: Deque<Job> = []
+    var known: Deque<(user: Int, job: Job)> = []
     var strangers: Deque<Job> = []
+    /// How many of `known` each user has.
+    var places: [Int: Int] = [:]
+
+    mutating func next() -> Job? {
+      guard let (user, job) = known.popFirst() else { return strangers.popFirst() }
+      let left = places[user, default: 1] - 1
+      places[user] = left > 0 ? left : nil
+      return job
+    }
   }
 
   private enum Step { case start, wait, refuse }
@@ -31,8 +45,8 @@ package final class HashingThreads: Sendable {
   private let state = Mutex(State())
 
   /// - Parameters:
-  ///   - threads: The most passwords that are hashed at the same time; nil: one fewer than the cores, 1 to 4. A yescrypt
-  ///     hash of usual cost needs 16 MiB.
+  ///   - threads: The most passwords that are hashed at the same time; nil: one fewer than the cores, 1 to 4. A
+  ///     yescrypt hash of usual cost needs 16 MiB.
   ///   - maximumWaiting: The most that wait in each queue.
   package init(threads: Int? = nil, maximumWaiting: Int = 256) {
     self.threads = threads ?? min(4, max(1, ProcessInfo.processInfo.activeProcessorCount - 1))
@@ -57,11 +71,11 @@ package final class HashingThreads: Sendable {
         state.running += 1
         return .start
       }
-      switch login {
-      case .known:
+      if case .known(let user) = login, state.places[user, default: 0] < Self.maximumWaitingOfOne {
         guard state.known.count < maximumWaiting else { return .refuse }
-        state.known.append(job)
-      case .stranger:
+        state.known.append((user, job))
+        state.places[user, default: 0] += 1
+      } else {
         guard state.strangers.count < maximumWaiting else { return .refuse }
         state.strangers.append(job)
       }
@@ -79,7 +93,7 @@ package final class HashingThreads: Sendable {
 
   private func next() -> Job? {
     state.withLock { state in
-      if let job = state.known.popFirst() ?? state.strangers.popFirst() { return job }
+      if let job = state.next() { return job }
       state.running -= 1
       return nil
     }

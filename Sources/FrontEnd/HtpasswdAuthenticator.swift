@@ -65,9 +65,18 @@ package final class HtpasswdAuthenticator: Authenticator {
     let isRight = try await verified.verify(basic, generation: generation) { () throws(AuthenticationError) in
       let (hash, isKnown) = users.hash(of: basic.user)
       let password = basic.password
-      return try await hashing.run(for: origin.isKnown ? .known : .stranger) { hash.matches(password) } && isKnown
+      let login = origin.isKnown ? HashingThreads.Login.known(Self.digest(basic.user, hub, origin)) : .stranger
+      return try await hashing.run(for: login) { hash.matches(password) } && isKnown
     }
     guard isRight else { return nil }
     return Principal(user: basic.user, scopes: await policy.scopes(of: basic.user, in: groups))
+  }
+
+  private static func digest(_ user: String, _ hub: HubName, _ origin: LoginOrigin) -> Int {
+    KeyedDigest.make {
+      $0.combine(hub)
+      $0.combine(exactly: user)
+      $0.combine(origin.address.network)
+    }
   }
 }

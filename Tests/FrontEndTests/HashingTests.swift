@@ -63,12 +63,52 @@ import Testing
       // Of three strangers one finds no place; the users have places of their own.
       for _ in 1...3 { add("stranger", .stranger) }
       for await _ in queued { break }
-      for _ in 1...3 { add("known", .known) }
+      for number in 1...3 { add("known", .known(number)) }
       for await _ in queued { break }
       gate.signal()
       try await group.waitForAll()
     }
     #expect(order.withLock { $0 } == ["stranger refused", "known refused", "known", "known", "stranger", "stranger"])
+  }
+
+  /// An account whose owner guesses many passwords at once must not delay the others.
+  @Test func oneKnownUserHasFewPlacesBeforeStrangers() async throws {
+    let most = HashingThreads.maximumWaitingOfOne
+    let hashing = HashingThreads(threads: 1, maximumWaiting: most + 1)
+    let gate = DispatchSemaphore(value: 0)
+    let order = Shared<[String]>([])
+    let (begun, begin) = AsyncStream.makeStream(of: Void.self)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask {
+        try await hashing.run {
+          begin.finish()
+          gate.wait()
+        }
+      }
+      for await _ in begun {}
+      let (refused, refuse) = AsyncStream.makeStream(of: Void.self)
+      func add(_ name: String, _ user: Int) {
+        group.addTask {
+          do throws(AuthenticationError) {
+            try await hashing.run(for: .known(user)) { order.withLock { $0.append(name) } }
+          } catch {
+            order.withLock { $0.append("\(name) refused") }
+            refuse.yield()
+          }
+        }
+      }
+      // Ann fills her places and those of strangers; Ben finds the last place before strangers.
+      for _ in 1...2 * most + 2 { add("ann", 1) }
+      for await _ in refused { break }
+      for _ in 1...2 { add("ben", 2) }
+      for await _ in refused { break }
+      gate.signal()
+      try await group.waitForAll()
+    }
+    var expected = ["ann refused", "ben refused"]
+    for place in 0...2 * most + 1 { expected.append(place == most ? "ben" : "ann") }
+    let found = order.withLock { $0 }
+    #expect(found == expected)
   }
 
   /// An attacker who knows a name must not occupy the queue of the user at its own address.
