@@ -142,6 +142,19 @@ import Testing
     #expect(gates[1].takeReturns(all: true, at: Self.start).map(\.microseconds).reduce(0, +) <= 86_400_000_000)
   }
 
+  @Test func refundOfReservationsThatHaveEndedReturnsNothing() async throws {
+    let temporary = try TemporaryRegistry()
+    let (limit, gate) = (RateLimit(perSecond: 1000, burst: 60_000), gates(1, over: temporary.registry)[0])
+    // The own share is 600, a reservation 1000 permits of one second.
+    for count in [600, 1] {
+      #expect(try await gate.take(count, by: "a", within: limit, at: Self.start).taken == count)
+    }
+    let later = Self.start + .seconds(9)
+    #expect(try await gate.take(999, by: "a", within: limit, at: later).taken == 999)
+    gate.refund(999, to: "a", within: limit, after: .zero, at: later)
+    #expect(gate.takeReturns(all: true, at: later).isEmpty)
+  }
+
   @Test func clockThatWasSetBackLocksNobodyOut() async throws {
     let temporary = try TemporaryRegistry()
     let (limit, gate) = (RateLimit(perSecond: 7, burst: 20), gates(1, over: temporary.registry)[0])
@@ -177,6 +190,24 @@ import Testing
       _ = try await gate.take(1, by: "\(number)", within: limit, at: Self.start + .milliseconds(number))
     }
     #expect(gate.callers < 10_000)
+  }
+
+  /// Anybody can fail to log in under any name.
+  @Test func inventedNamesTakeBoundedMemoryAndNoStatement() async throws {
+    let temporary = try TemporaryRegistry()
+    let store = WatchedQuotas(over: temporary.registry)
+    let (limit, gate) = (RateLimit(perDay: 5000), RateGate(.failedLogins, hub: .default, store: store, capacity: 1000))
+    func fail(_ user: String) async throws {
+      #expect(try await gate.take(1, by: user, within: limit, at: Self.start).taken == 1)
+    }
+    for _ in 0..<40 { try await fail("guessed") }
+    for number in 0..<10_000 { try await fail("\(number)") }
+    #expect(gate.callers <= 1000)
+    // The own share is 50.
+    for _ in 0..<10 { try await fail("guessed") }
+    #expect(store.reservations == 0)
+    try await fail("guessed")
+    #expect(store.reservations == 1, "names that failed often are not forgotten")
   }
 }
 

@@ -9,6 +9,8 @@ struct HubQuotas: Sendable {
   static let largeBroadcast = 20_000
   /// What is charged for a stored row besides its payload.
   static let rowBytes = 256
+  /// The most names whose failed logins are remembered: anybody can invent them.
+  private static let maximumNames = 100_000
   /// When to come back after a refusal for objects that exist.
   private static let stockRetry = 60
 
@@ -22,7 +24,10 @@ struct HubQuotas: Sendable {
   init(_ policy: QuotaPolicy, hub: HubName, store: any CallerQuotaStore) {
     (self.policy, self.hub, self.store) = (policy, hub, store)
     gates = Dictionary(
-      uniqueKeysWithValues: QuotaName.allCases.filter(\.isRate).map { ($0, RateGate($0, hub: hub, store: store)) })
+      uniqueKeysWithValues: QuotaName.allCases.filter(\.isRate).map { name in
+        let capacity = name == .failedLogins ? Self.maximumNames : .max
+        return (name, RateGate(name, hub: hub, store: store, capacity: capacity))
+      })
     refused = Dictionary(
       uniqueKeysWithValues: QuotaName.allCases.map { name in
         (

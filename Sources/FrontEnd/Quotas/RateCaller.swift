@@ -31,15 +31,17 @@ struct RateCaller {
 
     func left(at present: Int64) -> Double { max(0, span - Double(max(0, present - moment))) }
 
-    mutating func add(_ more: Double, at present: Int64) {
-      (span, moment) = (max(0, left(at: present) + more), present)
+    /// `end`: the end of the reservations; more than that is free again.
+    mutating func add(_ more: Double, at present: Int64, until end: Int64) {
+      let most = Double(max(0, end - present))
+      (span, moment) = (min(max(0, left(at: present) + more), most), present)
     }
   }
 
   private(set) var credit = Credit()
   private var unused = Unused()
   /// The theoretical arrival time of the next send in the front end's own share, in microseconds.
-  private var ownArrival: Int64 = 0
+  private(set) var ownArrival: Int64 = 0
   /// The moment of the last reservation. A much earlier one shows that the clock was set back: nothing is blocked.
   private var reservedAt = UnixTime(milliseconds: 0)
   /// When `blockedNeed` permits will be free, as far as the database said.
@@ -50,9 +52,12 @@ struct RateCaller {
   /// The requests that wait for the reservation.
   var waiters: [CheckedContinuation<Void, Never>] = []
 
-  /// Whether the caller can be forgotten.
+  /// Whether requests need the caller.
+  var isBusy: Bool { isReserving || !waiters.isEmpty }
+
+  /// Whether the caller can be forgotten without a loss.
   func isIdle(at now: UnixTime) -> Bool {
-    !isReserving && waiters.isEmpty && credit.permits == 0 && unused.left(at: now.microseconds) == 0
+    !isBusy && credit.permits == 0 && unused.left(at: now.microseconds) == 0
       && ownArrival <= now.microseconds && blockedUntil <= now && failedUntil <= now
   }
 
@@ -66,7 +71,9 @@ struct RateCaller {
       let reserved = min(count, credit.permits)
       credit.permits -= reserved
       let returned = min(count - reserved, waiting)
-      if returned > 0 { unused.add(-Double(returned) * limit.interval, at: now.microseconds) }
+      if returned > 0 {
+        unused.add(-Double(returned) * limit.interval, at: now.microseconds, until: credit.reservedUntil)
+      }
       let rest = count - reserved - returned
       if rest > 0 {
         ownArrival = now.microseconds + Int64((own.ahead + Double(rest) * own.interval).rounded(.up))
@@ -116,7 +123,7 @@ struct RateCaller {
     let own = ownRoom(limit, at: now)
     let restored = min(span / limit.interval, own.ahead / own.interval)
     ownArrival = now.microseconds + Int64((own.ahead - restored * own.interval).rounded(.up))
-    unused.add(span - restored * limit.interval, at: now.microseconds)
+    unused.add(span - restored * limit.interval, at: now.microseconds, until: credit.reservedUntil)
   }
 
   /// Takes the expired or `all` reserved permits and those refunded, in microseconds of the rate.
@@ -130,7 +137,7 @@ struct RateCaller {
     guard moment >= credit.end, credit.permits > 0, let limit = credit.limit else { return }
     let present = (now ?? moment).microseconds
     let span = Double(min(credit.permits, limit.burst)) * limit.interval
-    unused.add(min(span, Double(max(0, credit.reservedUntil - present))), at: present)
+    unused.add(span, at: present, until: credit.reservedUntil)
     credit.permits = 0
   }
 

@@ -11,6 +11,9 @@ import Synchronization
 /// database: `takeReturns` collects them. The permits that a process holds when it dies are not returned.
 ///
 /// Reservations of one caller follow one another: requests that arrive in the meantime wait for the result.
+///
+/// Callers without a state that matters are forgotten. Where anybody can invent names, a capacity bounds the others:
+/// the half that used least is forgotten, and begins again.
 final class RateGate: Sendable {
   /// How long a reservation can be used.
   static let lifetime: Duration = .seconds(10)
@@ -32,12 +35,15 @@ final class RateGate: Sendable {
   private let hub: HubName
   private let name: QuotaName
   private let store: any CallerQuotaStore
+  private let capacity: Int
   private let state = Mutex(State())
 
-  init(_ name: QuotaName, hub: HubName, store: any CallerQuotaStore) {
+  /// Remembers at most `capacity` callers.
+  init(_ name: QuotaName, hub: HubName, store: any CallerQuotaStore, capacity: Int = .max) {
     self.hub = hub
     self.name = name
     self.store = store
+    self.capacity = capacity
   }
 
   /// The number of remembered callers, including idle ones until the next sweep.
@@ -129,10 +135,14 @@ final class RateGate: Sendable {
     _ = try result.get()
   }
 
-  /// Removes callers without a state that matters.
+  /// Removes callers without a state that matters, and beyond the capacity others.
   private func sweep(_ state: inout State, at now: UnixTime) {
-    guard state.callers.count > state.sweepSize else { return }
+    guard state.callers.count >= min(state.sweepSize, capacity) else { return }
     state.callers = state.callers.filter { !$0.value.isIdle(at: now) }
+    if state.callers.count > capacity / 2 {
+      let removable = state.callers.filter { !$0.value.isBusy }.sorted { $0.value.ownArrival < $1.value.ownArrival }
+      for (key, _) in removable.prefix(state.callers.count - capacity / 2) { state.callers[key] = nil }
+    }
     state.sweepSize = max(Self.smallestSweep, 2 * state.callers.count)
   }
 }
