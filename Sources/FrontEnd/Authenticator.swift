@@ -28,9 +28,6 @@ package struct LoginOrigin: Sendable {
     self.address = address
     self.isKnown = isKnown
   }
-
-  /// A stranger at an unknown address.
-  package static let unknown = Self(address: .unknown)
 }
 
 /// An authenticated user of the request's hub with its scopes.

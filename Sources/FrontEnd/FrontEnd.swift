@@ -98,12 +98,18 @@ package final class FrontEnd: Service {
   /// Serves until graceful shutdown or cancellation. Throws if the address cannot be bound. Call it once.
   package func run() async throws {
     defer { listening.resolve(nil) }
-    try await withThrowingTaskGroup(of: Void.self) { [returns] group in
-      group.addTask { await returns.run() }
-      defer { group.cancelAll() }
-      try await makeServer().run()
-    }
-    await returns.giveBack(all: true)
+    let result: Result<Void, any Error>
+    do {
+      try await withThrowingTaskGroup(of: Void.self) { [returns] group in
+        group.addTask { await returns.run() }
+        defer { group.cancelAll() }
+        try await makeServer().run()
+      }
+      result = .success(())
+    } catch { result = .failure(error) }
+    // In a task of its own: in a cancelled one the database refuses to write.
+    await Task { [returns] in await returns.giveBack(all: true) }.value
+    try result.get()
   }
 
   /// Returns the port as soon as the server listens.

@@ -68,7 +68,14 @@ package final class TokenAuthenticator: Authenticator {
     guard let algorithm = TokenAlgorithm(rawValue: parsed.algorithm), rules.algorithms.contains(algorithm) else {
       return refuse(.algorithm)
     }
-    guard var (key, generation) = try await keys.key(parsed.keyID, algorithm) else { return refuse(.unknownKey) }
+    let found: (key: VerificationKey, generation: Int)?
+    do {
+      found = try await keys.key(parsed.keyID, algorithm)
+    } catch {
+      if error == .notFetched { _ = refuse(.unknownKey) }
+      throw error
+    }
+    guard var (key, generation) = found else { return refuse(.unknownKey) }
     if parsed.keyID == nil, !key.verifies(parsed) {
       // The issuer may have replaced its only key.
       guard let other = try await keys.key(nil, algorithm, rejected: generation) else { return refuse(.signature) }

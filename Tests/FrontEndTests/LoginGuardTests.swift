@@ -81,6 +81,40 @@ import Testing
     #expect(try attempt(logins, "bob", at: "198.51.100.7") != nil)
   }
 
+  /// Requests with one wrong password share one hash, so that all of them fail at once.
+  @Test func knownUserWhoFailsOftenAtOnceWaitsForOneFailureOnly() throws {
+    let logins = makeGuard()
+    #expect(try attempt(logins, "bob", at: "198.51.100.7", isRight: true) == nil)
+    let admissions = try (0..<200).map { _ in
+      try logins.admit(try credentials("bob"), hub: "default", from: try address("198.51.100.7"))
+    }
+    for admission in admissions { try logins.fail(admission) }
+    #expect(try attempt(logins, "bob", at: "198.51.100.7") == 20)
+  }
+
+  @Test func blockLastsAsLongAsTheSharedQuotaSays() throws {
+    let logins = makeGuard()
+    let admissions = try (1...2).map { _ in
+      try logins.admit(try credentials("bob"), hub: "default", from: try address("192.0.2.1"))
+    }
+    logins.block(admissions[0], for: .seconds(7200))
+    try logins.fail(admissions[1])
+    #expect(try attempt(logins, "bob", at: "192.0.2.2") == 7200)
+  }
+
+  @Test func tokensWithUnfetchedKeysTakeAPartOfTheAddressBudget() throws {
+    let logins = makeGuard(perAddress: 2)
+    func suspect() throws {
+      logins.suspect(try logins.admit(.bearer("t"), hub: "default", from: try address("192.0.2.1")))
+    }
+    for _ in 0..<20 { try suspect() }
+    #expect(try attempt(logins, "bob", at: "192.0.2.1") == nil, "twenty are one failure")
+    #expect(try attempt(logins, "bob", at: "192.0.2.1") == 30)
+    for _ in 0..<1000 { try suspect() }
+    #expect(try attempt(logins, "bob", at: "192.0.2.1") == 30)
+    #expect(try attempt(logins, "bob", at: "192.0.2.2") == nil)
+  }
+
   @Test func rightAndUncheckedLoginsTakeNothing() throws {
     let logins = makeGuard(perAddress: 2)
     for number in 0..<50 { #expect(try attempt(logins, "user-\(number)", at: "192.0.2.1", isRight: true) == nil) }

@@ -211,3 +211,8 @@ final class OriginRecorder: Authenticator {
     return Principal(user: basic.user, scopes: [.device])
   }
 }
+
+extension LoginOrigin {
+  /// A stranger at an unknown address.
+  static let unknown = Self(address: .unknown)
+}

@@ -4,16 +4,18 @@ import Synchronization
 /// Limits failed logins of each address, of each user at an address, and of each user, in bounded memory.
 ///
 /// A password is checked only while all three budgets have room. The budget of a user at all addresses together is much
-/// larger than that at one address: it bounds guessing that is spread over many addresses, but failures at a few of
-/// them do not keep the user waiting at another one.
+/// larger than that at one address: it bounds guessing that is spread over many addresses, and a burst of failures at a
+/// few of them does not keep the user waiting at another one.
 ///
-/// Where a user was authenticated lately, it is *known* and needs no room. After as many failures as the user's budget
-/// at the address has, it is a stranger there again.
+/// Budgets are those of this process (GCRA, as `RateLimit`). `block` applies the user's quota of a day, which all front
+/// ends share. With the defaults, failures at two addresses that go on for a day use that quota up: then the user waits
+/// wherever it is not known.
+///
+/// Where a user was authenticated lately, it is *known* and needs no room, also when the quota is used up. After as
+/// many failures as the user's budget at the address has, it is a stranger there again.
 ///
 /// Passwords can be guessed, tokens and certificates cannot: those are always checked, and only the answer to a wrong
 /// one changes when the address has no room.
-///
-/// Budgets are those of this process (GCRA, as `RateLimit`). `block` applies a quota that all front ends share.
 final class LoginGuard: Sendable {
   /// A login that was admitted. It must be settled by `succeed`, `fail` or `abandon`.
   enum Admission {
@@ -122,9 +124,21 @@ final class LoginGuard: Sendable {
     }
   }
 
+  /// Records a token that could not be checked, because its key may be a new one that is not fetched yet.
+  ///
+  /// Many tokens of a rotation are right: it takes a part of a failure from the address, and is never refused for it.
+  func suspect(_ admission: Admission) {
+    guard case .unguessable(let address) = admission else { return }
+    let network = address.network
+    let key = KeyedDigest.make { $0.combine(network) }
+    let now = limits.now()
+    state.withLock { take(key, limits.perAddress * LoginLimits.unfetchedPerFailure, &$0, at: now) }
+  }
+
   /// Refuses the user's logins where it is not known, for `delay`: a quota that all front ends share is used up.
   func block(_ admission: Admission, for delay: Duration) {
     guard case .stranger(let user, _, _) = admission else { return }
+    // The arrival time at which the budget has room for a failure again after just this delay; see `wait`.
     let end = limits.now() + delay + limits.window - limits.window / limits.perUserAtAllAddresses
     state.withLock { $0.arrivals[user] = max(end, $0.arrivals[user] ?? end) }
   }
@@ -136,7 +150,10 @@ final class LoginGuard: Sendable {
   }
 
   private func take(_ key: Int, _ limit: Int, _ state: inout State, at now: ContinuousClock.Instant) {
-    state.arrivals[key] = max(now, state.arrivals[key] ?? now) + limits.window / limit
+    let arrival = max(now, state.arrivals[key] ?? now)
+    // At most a whole budget: failures of known users, which are not taken in advance, could add up to hours. The end
+    // of a block stays.
+    state.arrivals[key] = max(arrival, min(arrival + limits.window / limit, now + limits.window))
     guard state.arrivals.count > limits.capacity else { return }
     // Budgets that are whole are dropped; if others fill the memory, the half that becomes whole first.
     state.arrivals = state.arrivals.filter { $0.value > now }
@@ -171,6 +188,8 @@ package struct LoginLimits: Sendable {
   package var perUser = 20
   /// The most failures of one user at all addresses within `window`.
   package var perUserAtAllAddresses: Int { perUser * 20 }
+  /// The tokens whose key was not fetched yet that count as one failure of their address.
+  static let unfetchedPerFailure = 20
   /// The time in which a used budget becomes whole again.
   package var window: Duration = .seconds(600)
   /// For how long at least a user is known at an address that has authenticated it.

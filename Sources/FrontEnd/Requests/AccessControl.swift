@@ -74,6 +74,11 @@ struct AccessControl: Sendable {
         context.connection.becomeKnown()
         return caller
       }
+    } catch AuthenticationError.notFetched {
+      // Probably an invented key id; its flood must leave a trail.
+      record(.loginFailed, credentials, context)
+      logins.suspect(admission)
+      throw AuthenticationError.notFetched
     } catch {
       logins.abandon(admission)
       throw error

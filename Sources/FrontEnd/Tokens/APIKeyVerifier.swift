@@ -6,8 +6,8 @@ import Synchronization
 ///
 /// A cached key is looked up again after `lifetime`: a revoked key stops working that much later, at the latest. While
 /// the store fails, known keys keep working for `grace`. Concurrent requests share one look-up; those with a known key
-/// do not wait for it. Look-ups of unknown keys are limited, for each network and altogether: strangers cannot occupy the
-/// store, and those of one network cannot keep others from it.
+/// do not wait for it. Look-ups of unknown keys are limited, for each network and altogether: strangers cannot occupy
+/// the store, and those of one network cannot keep others from it.
 final class APIKeyVerifier: Sendable {
   /// The time after which a cached key is looked up again.
   static let lifetime: Duration = .seconds(5)
@@ -58,8 +58,7 @@ final class APIKeyVerifier: Sendable {
 
   /// Returns the stored key if the text is a valid key of the hub, else nil.
   /// Throws `AuthenticationError` if that cannot be found out at the moment.
-  func verify(_ text: String, from address: ClientAddress = .unknown) async throws(AuthenticationError) -> StoredAPIKey?
-  {
+  func verify(_ text: String, from address: ClientAddress) async throws(AuthenticationError) -> StoredAPIKey? {
     guard let key = APIKey(text) else { return nil }
     let now = clock.now()
     guard let stored = try await find(key.id, for: address.network, at: now), Self.isEqual(stored.digest, key.digest),

@@ -114,10 +114,11 @@ package final class TokenKeys: Service {
     guarded.withLock { $0.keys.isUsable(at: now) ? $0.keys.generation : nil }
   }
 
-  /// Returns the key with this id for an algorithm, or nil if the issuer has none. An unknown key waits for a fetch, and
-  /// so does one of a later generation than `rejected`.
+  /// Returns the key with this id for an algorithm, or nil if the issuer has none. An unknown key waits for a fetch,
+  /// and so does one of a later generation than `rejected`.
   ///
-  /// Throws `.unavailable` if the keys cannot be fetched, `.notFetched` if not yet again for this key, `.overloaded` if too many requests wait.
+  /// Throws `.unavailable` if the keys cannot be fetched, `.notFetched` if not yet again for this key, `.overloaded` if
+  /// too many requests wait.
   func key(
     _ id: String?, _ algorithm: TokenAlgorithm, rejected: Int? = nil
   ) async throws(AuthenticationError) -> (key: VerificationKey, generation: Int)? {

@@ -22,21 +22,21 @@ import Testing
   @Test func keyIsLookedUpOnceInFiveSecondsAndRevokedAfterThat() async throws {
     let (key, verifier) = (APIKey(), verifier)
     store.set(stored(key))
-    for _ in 0..<100 { #expect(try await verifier.verify(key.text)?.user == "backend") }
+    for _ in 0..<100 { #expect(try await verifier.verify(key.text, from: .unknown)?.user == "backend") }
     #expect(store.lookUps == 1 && store.marks == 1)
     store.remove(key.id)
     clock.advance(by: .milliseconds(4999))
-    #expect(try await verifier.verify(key.text) != nil && store.lookUps == 1)
+    #expect(try await verifier.verify(key.text, from: .unknown) != nil && store.lookUps == 1)
     clock.advance(by: .milliseconds(1))
-    for _ in 0..<100 { #expect(try await verifier.verify(key.text) == nil) }
+    for _ in 0..<100 { #expect(try await verifier.verify(key.text, from: .unknown) == nil) }
     #expect(store.lookUps == 2, "the missing key is remembered too")
     store.set(stored(key))
     clock.advance(by: .seconds(5))
-    #expect(try await verifier.verify(key.text) != nil)
+    #expect(try await verifier.verify(key.text, from: .unknown) != nil)
     // Set back: the answer of the future is not used.
     store.remove(key.id)
     clock.advance(by: .seconds(-60))
-    #expect(try await verifier.verify(key.text) == nil)
+    #expect(try await verifier.verify(key.text, from: .unknown) == nil)
   }
 
   @Test func wrongSecretsMistypedAndExpiredKeysAreRefused() async throws {
@@ -44,33 +44,35 @@ import Testing
     store.set(stored(key, expiresIn: .seconds(2)))
     // The id of the one with the secret of the other.
     let mixed = key.text.prefix(20) + other.text.dropFirst(20)
-    #expect(try await verifier.verify(String(mixed)) == nil, "its checksum is wrong")
-    #expect(try await verifier.verify("fanfare_" + String(repeating: "0", count: 61)) == nil)
+    #expect(try await verifier.verify(String(mixed), from: .unknown) == nil, "its checksum is wrong")
+    #expect(try await verifier.verify("fanfare_" + String(repeating: "0", count: 61), from: .unknown) == nil)
     #expect(store.lookUps == 0)
     store.set(
       StoredAPIKey(
         hub: .default, id: other.id, user: "backend", scopes: [], digest: key.digest, createdAt: clock.now()))
-    #expect(try await verifier.verify(other.text) == nil, "the stored digest is that of another secret")
-    #expect(try await verifier.verify(key.text) != nil)
+    #expect(try await verifier.verify(other.text, from: .unknown) == nil, "the stored digest is that of another secret")
+    #expect(try await verifier.verify(key.text, from: .unknown) != nil)
     clock.advance(by: .seconds(2))
-    #expect(try await verifier.verify(key.text) == nil)
+    #expect(try await verifier.verify(key.text, from: .unknown) == nil)
     #expect(store.marks == 1, "only a valid key counts as used")
   }
 
   @Test func knownKeysWorkForFiveMinutesWhileTheStoreFails() async throws {
     let (key, stranger, verifier) = (APIKey(), APIKey(), verifier)
     store.set(stored(key))
-    #expect(try await verifier.verify(key.text) != nil)
+    #expect(try await verifier.verify(key.text, from: .unknown) != nil)
     store.fail(true)
     for _ in 0..<59 {
       clock.advance(by: .seconds(5))
-      #expect(try await verifier.verify(key.text) != nil)
-      await #expect(throws: AuthenticationError.unavailable) { try await verifier.verify(stranger.text) }
+      #expect(try await verifier.verify(key.text, from: .unknown) != nil)
+      await #expect(throws: AuthenticationError.unavailable) {
+        try await verifier.verify(stranger.text, from: .unknown)
+      }
     }
     clock.advance(by: .seconds(5))
-    await #expect(throws: AuthenticationError.unavailable) { try await verifier.verify(key.text) }
+    await #expect(throws: AuthenticationError.unavailable) { try await verifier.verify(key.text, from: .unknown) }
     store.fail(false)
-    #expect(try await verifier.verify(key.text) != nil)
+    #expect(try await verifier.verify(key.text, from: .unknown) != nil)
   }
 
   @Test func lookUpsAreSharedAndThoseOfStrangersAreLimited() async throws {
@@ -78,23 +80,23 @@ import Testing
     let perNetwork = APIKeyVerifier.maximumStrangersPerNetwork
     store.set(stored(key))
     store.set(stored(other))
-    #expect(try await verifier.verify(key.text) != nil)
+    #expect(try await verifier.verify(key.text, from: .unknown) != nil)
     store.hold()
     try await withThrowingTaskGroup(of: Bool.self) { group in
       let strangers = (0..<perNetwork).map { _ in APIKey() }
       for stranger in strangers + strangers {
-        group.addTask { try await verifier.verify(stranger.text) != nil }
+        group.addTask { try await verifier.verify(stranger.text, from: .unknown) != nil }
       }
       await store.held(perNetwork)
-      await #expect(throws: AuthenticationError.overloaded) { try await verifier.verify(APIKey().text) }
+      await #expect(throws: AuthenticationError.overloaded) { try await verifier.verify(APIKey().text, from: .unknown) }
       // Strangers of one network do not keep an unknown key of another one waiting.
       let elsewhere = try #require(ClientAddress("192.0.2.1"))
       group.addTask { try await verifier.verify(other.text, from: elsewhere) != nil }
       // A known key whose look-up is due: one request asks again, the others use the known answer.
       clock.advance(by: .seconds(5))
-      group.addTask { try await verifier.verify(key.text) != nil }
+      group.addTask { try await verifier.verify(key.text, from: .unknown) != nil }
       await store.held(perNetwork + 2)
-      for _ in 0..<10 { #expect(try await verifier.verify(key.text) != nil) }
+      for _ in 0..<10 { #expect(try await verifier.verify(key.text, from: .unknown) != nil) }
       store.release()
       var accepted = 0
       for try await isAccepted in group { accepted += isAccepted ? 1 : 0 }
@@ -112,11 +114,11 @@ import Testing
         group.addTask { try await verifier.verify(APIKey().text, from: address) != nil }
       }
       await store.held(APIKeyVerifier.maximumStrangers)
-      await #expect(throws: AuthenticationError.overloaded) { try await verifier.verify(APIKey().text) }
+      await #expect(throws: AuthenticationError.overloaded) { try await verifier.verify(APIKey().text, from: .unknown) }
       store.release()
       for try await isAccepted in group { #expect(!isAccepted) }
     }
-    #expect(try await verifier.verify(APIKey().text) == nil, "all places are free again")
+    #expect(try await verifier.verify(APIKey().text, from: .unknown) == nil, "all places are free again")
   }
 
   @Test func useIsStoredOnceADay() async throws {
@@ -124,7 +126,7 @@ import Testing
     store.set(stored(key))
     for day in 1...3 {
       for _ in 0..<10 {
-        #expect(try await verifier.verify(key.text) != nil)
+        #expect(try await verifier.verify(key.text, from: .unknown) != nil)
         clock.advance(by: .seconds(3))
       }
       #expect(store.marks == day)

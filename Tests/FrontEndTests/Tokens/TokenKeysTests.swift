@@ -4,6 +4,7 @@ import Foundation
 import Logging
 import NIOCore
 import NIOHTTP1
+import Operations
 import Support
 import Testing
 
@@ -168,6 +169,38 @@ import Testing
     await #expect(throws: FrontEndError.self) { try await keys.check() }
     try write(try keySet("a"))
     try await keys.check()
+  }
+
+  /// A flood of invented keys is recorded, and fills the address's budget; right tokens pass all the same.
+  @Test func tokensWithInventedKeysLeaveATrail() async throws {
+    let key = TestIssuer.Key.p256("a", P256.Signing.PrivateKey())
+    let server = try await KeyServer(.init(body: try TestIssuer.keySet([key])))
+    let trail = LogRecorder()
+    try await run(.init(location: .url(server.url, trustRoots: nil))) { keys in
+      let authenticator = TokenAuthenticator(
+        hub: .default, rules: TokenRules(issuer: "i", audiences: ["f"]), policy: ScopePolicy(), keys: keys, clock: clock
+      )
+      try await Harness.run({
+        $0.configuration.logins.perAddress = 2
+        $0.hubs = [FrontEndHub(name: .default, authenticators: [authenticator, Harness.authenticator])]
+        $0.security = SecurityLog(logger: trail.logger)
+      }) { app in
+        func request(_ key: TestIssuer.Key) async throws -> Reply {
+          let expiry = clock.now().seconds + 3600
+          let token = try TestIssuer.token(#"{"iss":"i","aud":"f","sub":"alice","exp":\#(expiry)}"#, key: key)
+          return try await app.request(
+            .get, "/api/sends", as: nil, headers: [("Authorization", "Bearer \(token)")])
+        }
+        #expect(try await request(key).status == 200)
+        let other = P256.Signing.PrivateKey()
+        try await request(.p256("0", other)).expectProblem(401, "unauthenticated")
+        for number in 1...30 { #expect(try await request(.p256("\(number)", other)).status == 503) }
+        #expect(trail.count(of: "login.failed") == 31)
+        try await app.request(.get, "/api/sends", as: "carol").expectProblem(429, "tooManyFailures")
+        #expect(try await request(key).status == 200)
+      }
+    }
+    try await server.close()
   }
 
   @Test func verifiedTokensAreRememberedUntilTheyExpireOrTheKeysChange() async throws {
