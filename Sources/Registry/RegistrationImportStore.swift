@@ -58,6 +58,8 @@ package struct ImportOutcome: Sendable {
   package var counts: ImportCounts
   /// The refused lines with the reasons, which name no handle.
   package var refusals: [(line: Int, reason: String)] = []
+  /// The surplus devices that were removed.
+  var surplus = 0
 
   package init(counts: ImportCounts) {
     self.counts = counts

@@ -16,8 +16,8 @@ package struct RegistrationLimits: Hashable, Sendable {
   package init() {}
 }
 
-/// The registrations whose handles a push service called dead or whose users had too many devices, for operators; not on
-/// the hot path.
+/// The registrations whose handles a push service called dead or whose users had too many devices, for operators; not
+/// on the hot path.
 ///
 /// A quarantined registration gets no pushes. Its app's next registration brings it back with the same id, and so does
 /// `restore`; after the quarantine only its tombstone is left. Methods may be called from any task and throw

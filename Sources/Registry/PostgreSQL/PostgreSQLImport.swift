@@ -28,7 +28,7 @@ struct PostgreSQLImport {
     var outcome = ImportOutcome(counts: batch.counts)
     if try seemsNew(batch.lines), try copyNew(batch.lines) {
       outcome.counts.imported += batch.lines.count
-      try removeSurplus(batch.lines)
+      outcome.surplus = try removeSurplus(batch.lines)
       return outcome
     }
     var plan = try lookUp(batch.lines)
@@ -39,14 +39,15 @@ struct PostgreSQLImport {
     try insert(places.filter { $0.stored == nil && $0.isWritten }.compactMap(\.registration))
     try settle(handles: plan)
     try settle(installations: plan)
-    try removeSurplus(batch.lines)
+    outcome.surplus = try removeSurplus(batch.lines)
     return outcome
   }
 
-  /// Removes devices beyond the limit of the users who have several in the batch. Where other batches bring more, the
-  /// user's next registration removes them: looking at every user would slow down the import.
-  private func removeSurplus(_ lines: [RegistrationLine]) throws {
-    guard limits.maximumDevicesPerUser > 0 else { return }
+  /// Removes devices beyond the limit of the users who have several in the batch. Returns how many. Where other batches
+  /// bring more, the user's next registration removes them: looking at every user would slow down the import.
+  private func removeSurplus(_ lines: [RegistrationLine]) throws -> Int {
+    guard limits.maximumDevicesPerUser > 0 else { return 0 }
+    var removed = 0
     var users: [[UInt8]: (first: Int, count: Int)] = [:]
     for (index, line) in lines.enumerated() {
       users[Array(line.registration.user.utf8), default: (index, 0)].count += 1
@@ -57,9 +58,10 @@ struct PostgreSQLImport {
       let kept = lines[first].registration
       // Several steps, because each removes a bounded number.
       for _ in 0...(count / RegistrationLimits.surplusBatch) {
-        try table.removeSurplus(of: kept.user, keeping: kept.id, within: limits, at: now)
+        removed += try table.removeSurplus(of: kept.user, keeping: kept.id, within: limits, at: now)
       }
     }
+    return removed
   }
 
   /// Whether none of a sample of the handles is stored. In a file that was imported before, nearly all are.

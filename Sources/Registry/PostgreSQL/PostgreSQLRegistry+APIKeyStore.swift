@@ -29,7 +29,7 @@ extension PostgreSQLRegistry: APIKeyStore {
       let rows = try connection.query(
         Self.insertKey,
         [
-          hub, .text(key.id), .text(key.user), .text(key.scopes.joined(separator: " ")), .text(key.comment),
+          hub, .text(key.id), .text(key.user), .text(key.scopeText), .text(key.comment),
           .bytea(key.digest), .time(key.createdAt), .time(key.expiresAt), .time(key.lastUsedDay),
         ])
       guard rows.affected == 1 else { throw StoredAPIKey.exists }
@@ -70,7 +70,7 @@ extension StoredAPIKey {
   fileprivate init(_ rows: ResultRows, _ row: Int, hub: HubName) throws {
     self.init(
       hub: hub, id: try rows.text(row, 0), user: try rows.text(row, 1),
-      scopes: try rows.text(row, 2).split(separator: " ").map(String.init), comment: try rows.text(row, 3),
+      scopes: Self.scopes(in: try rows.text(row, 2)), comment: try rows.text(row, 3),
       digest: try rows.raw(row, 4), createdAt: UnixTime(milliseconds: try rows.integer(row, 5)),
       expiresAt: try rows.optionalInteger(row, 6).map { UnixTime(milliseconds: $0) },
       lastUsedDay: try rows.optionalInteger(row, 7).map { UnixTime(milliseconds: $0) })

@@ -20,7 +20,7 @@ extension PostgreSQLRegistry: RegistrationImportStore {
   package var importShape: (batches: Int, bytes: Int) { (2, 8 * 1024 * 1024) }
 
   package func take(_ batch: ImportBatch, at now: UnixTime) async throws -> ImportOutcome {
-    try await write { [limits] connection in
+    let outcome = try await write { [limits] connection in
       if let file = batch.file {
         let done = try connection.query(
           Self.selectBatch, [.text(batch.hub.rawValue), .id(file), .int8(batch.bytes.lowerBound)])
@@ -34,6 +34,8 @@ extension PostgreSQLRegistry: RegistrationImportStore {
       }
       return outcome
     }
+    SurplusDevices.count(outcome.surplus, of: batch.hub)
+    return outcome
   }
 
   package func finishedBatches(of file: ImportID, hub: HubName) async throws -> [FinishedImportBatch] {

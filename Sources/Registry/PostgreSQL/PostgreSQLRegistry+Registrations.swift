@@ -9,16 +9,20 @@ extension PostgreSQLRegistry: DeviceRegistry {
 
   package func complete(_ request: RegistrationRequest, at now: UnixTime) async throws -> Registration {
     let draft = try RegistrationDraft(request)
-    return try await write(at: now) { [limits] in
+    let (registration, surplus) = try await write(at: now) { [limits] in
       try PostgreSQLRegistrationTable($0, request.hub).complete(request.id, draft, within: limits, at: now)
     }
+    SurplusDevices.count(surplus, of: request.hub)
+    return registration
   }
 
   package func install(_ request: InstallationRequest, at now: UnixTime) async throws -> Registration {
     let draft = try RegistrationDraft(request)
-    return try await write(at: now) { [limits] in
+    let (registration, surplus) = try await write(at: now) { [limits] in
       try PostgreSQLRegistrationTable($0, request.hub).install(request.installation, draft, within: limits, at: now)
     }
+    SurplusDevices.count(surplus, of: request.hub)
+    return registration
   }
 
   package func remove(_ id: RegistrationID, hub: HubName, user: String, at now: UnixTime) async throws {

@@ -136,16 +136,3 @@ enum HubList {
     ) SELECT hub FROM found WHERE hub IS NOT NULL LIMIT 1000
     """
 }
-
-/// The rules for API keys that every store keeps.
-extension StoredAPIKey {
-  /// Whether every text can be stored and read again unchanged.
-  var isStorable: Bool {
-    id.isStorable && user.isStorable && comment.isStorable && comment.utf8.count <= Self.maximumCommentLength
-      && scopes.allSatisfy { $0.isStorable && !$0.isEmpty && !$0.contains(" ") }
-  }
-
-  static let tooMany = RegistryError(
-    .conflict, "the hub has \(maximumCount) API keys, the most allowed; revoke those that are not used")
-  static let exists = RegistryError(.conflict, "an API key with this id exists")
-}

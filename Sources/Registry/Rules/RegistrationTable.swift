@@ -58,6 +58,15 @@ protocol RegistrationTable {
   func scan(seenBefore moment: UnixTime, of slice: RegistrationSlice, limit: Int) throws -> ExpiryScan
 }
 
+/// The metric of surplus devices that were removed.
+enum SurplusDevices {
+  /// Counts devices of a hub. Call it after the commit: a transaction may be repeated, or fail.
+  static func count(_ removed: Int, of hub: HubName) {
+    guard removed > 0 else { return }
+    Counter(label: "fanfare_registrations_surplus_total", dimensions: [("hub", hub.rawValue)]).increment(by: removed)
+  }
+}
+
 /// A row of the table of registrations: a registration, or an issued id that has not been completed.
 struct StoredRegistration {
   let id: RegistrationID
@@ -146,31 +155,29 @@ extension RegistrationTable {
     return newest.id
   }
 
-  /// `DeviceRegistry.complete` within the transaction.
+  /// `DeviceRegistry.complete` within the transaction; also returns how many surplus devices it removed.
   func complete(
     _ id: RegistrationID, _ draft: RegistrationDraft, within limits: RegistrationLimits, at now: UnixTime
-  ) throws -> Registration {
+  ) throws -> (registration: Registration, surplus: Int) {
     let claim = try claim(id, handle: draft.handle, at: now)
     let quarantined = claim.stored == nil ? try quarantined(.id(id), at: now) : nil
     guard claim.stored != nil || quarantined != nil else { throw RegistrationRules.gone }
     let registration = draft.registration(id, replacing: claim.stored?.registration ?? quarantined, at: now)
     guard claim.mayBecome(registration, insteadOf: quarantined) else { throw RegistrationRules.gone }
-    try put(registration, in: claim, insteadOf: quarantined, within: limits, at: now)
-    return registration
+    return (registration, try put(registration, in: claim, insteadOf: quarantined, within: limits, at: now))
   }
 
-  /// `DeviceRegistry.install` within the transaction.
+  /// `DeviceRegistry.install` within the transaction; also returns how many surplus devices it removed.
   func install(
     _ installation: String, _ draft: RegistrationDraft, within limits: RegistrationLimits, at now: UnixTime
-  ) throws -> Registration {
+  ) throws -> (registration: Registration, surplus: Int) {
     let claim = try claim(installation: installation, handle: draft.handle, at: now)
     let quarantined = claim.stored == nil ? try quarantined(.id(claim.id), at: now) : nil
     let registration = draft.registration(claim.id, replacing: claim.stored?.registration ?? quarantined, at: now)
     guard claim.mayBecome(registration, insteadOf: quarantined) else {
       throw RegistryError(.gone, "the installation belongs to another user")
     }
-    try put(registration, in: claim, insteadOf: quarantined, within: limits, at: now)
-    return registration
+    return (registration, try put(registration, in: claim, insteadOf: quarantined, within: limits, at: now))
   }
 
   /// The id for an installation that has none: that of its quarantined registration, or a new one.
@@ -184,23 +191,23 @@ extension RegistrationTable {
   private func put(
     _ registration: Registration, in claim: RegistrationClaim, insteadOf quarantined: Registration?,
     within limits: RegistrationLimits, at now: UnixTime
-  ) throws {
+  ) throws -> Int {
     if quarantined != nil { try endQuarantine(of: registration.id) }
     try put(registration, in: claim)
-    guard claim.stored?.registration?.user.hasSameBytes(as: registration.user) != true else { return }
-    try removeSurplus(of: registration.user, keeping: registration.id, within: limits, at: now)
+    guard claim.stored?.registration?.user.hasSameBytes(as: registration.user) != true else { return 0 }
+    return try removeSurplus(of: registration.user, keeping: registration.id, within: limits, at: now)
   }
 
-  /// Removes the user's devices beyond the limit, the longest unseen first, and quarantines them. Concurrent
-  /// registrations of one user do not see each other; the next one removes what they left.
+  /// Removes the user's devices beyond the limit, the longest unseen first, and quarantines them. Returns how many.
+  /// Concurrent registrations of one user do not see each other; the next one removes what they left.
   func removeSurplus(
     of user: String, keeping kept: RegistrationID, within limits: RegistrationLimits, at now: UnixTime
-  ) throws {
+  ) throws -> Int {
     let most = limits.maximumDevicesPerUser
-    guard most > 0 else { return }
+    guard most > 0 else { return 0 }
     // Bounded: a user who had many more before there was a limit loses them little by little.
     let ids = try registrations(of: user, limit: most + RegistrationLimits.surplusBatch)
-    guard ids.count > most else { return }
+    guard ids.count > most else { return 0 }
     let unseen = try registrations(ids).filter { $0.id != kept }.sorted { ($0.seenAt, $0.id) < ($1.seenAt, $1.id) }
     var removed = 0
     for device in unseen.prefix(ids.count - most) {
@@ -211,8 +218,7 @@ extension RegistrationTable {
         stored, registration, leaving: Tombstone(cause: .surplus, detail: kept.description, at: now), within: limits)
       removed += 1
     }
-    // A transaction that is repeated after a conflict counts again.
-    Counter(label: "fanfare_registrations_surplus_total", dimensions: [("hub", hub.rawValue)]).increment(by: removed)
+    return removed
   }
 
   /// `RegistrationDirectory.revise` within the transaction, for a revision made by `RegistrationRules.revision`.

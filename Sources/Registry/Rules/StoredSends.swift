@@ -64,6 +64,10 @@ extension SendRequest {
 extension SendID {
   /// Broadcasts with smaller ids that are neither planned nor scheduled do not count as open: an hour is enough for a
   /// worker to begin. Kafka may never have taken them, where the front end got no answer.
+  ///
+  /// The id of a request that is repeated under its `Idempotency-Key` has the time of the first one, up to a day ago.
+  /// Such a broadcast can be left out before a worker begins it. That frees no other quota: it has taken its permits of
+  /// `sends`, `devices` and `storedBytes`, which bound it as they bound those that have ended.
   static func neverBegun(at now: UnixTime) -> Self {
     // The ids of sends begin with their time.
     Self(high: UInt64(clamping: now.milliseconds - 3_600_000) << 16, low: 0)

@@ -16,7 +16,7 @@ extension SQLiteRegistry: APIKeyStore {
         """
       try db.cachedStatement(sql: sql)
         .execute(arguments: [
-          key.hub.rawValue, key.id, key.user, key.scopes.joined(separator: " "), key.comment, Data(key.digest),
+          key.hub.rawValue, key.id, key.user, key.scopeText, key.comment, Data(key.digest),
           key.createdAt.milliseconds, key.expiresAt?.milliseconds, key.lastUsedDay?.milliseconds,
         ])
       guard db.changesCount == 1 else { throw StoredAPIKey.exists }
@@ -67,7 +67,7 @@ extension StoredAPIKey {
 
   fileprivate init(_ row: Row, hub: HubName) {
     self.init(
-      hub: hub, id: row[0], user: row[1], scopes: (row[2] as String).split(separator: " ").map(String.init),
+      hub: hub, id: row[0], user: row[1], scopes: Self.scopes(in: row[2]),
       comment: row[3], digest: Array(row[4] as Data), createdAt: UnixTime(milliseconds: row[5]),
       expiresAt: (row[6] as Int64?).map { UnixTime(milliseconds: $0) },
       lastUsedDay: (row[7] as Int64?).map { UnixTime(milliseconds: $0) })

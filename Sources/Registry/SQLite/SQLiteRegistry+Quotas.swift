@@ -64,7 +64,8 @@ extension SQLiteRegistry: CallerQuotaStore {
   private static let closeEnded = """
     DELETE FROM open_broadcasts AS o WHERE hub = ?1 AND username = ?2 AND (
       EXISTS (SELECT 1 FROM broadcasts AS b WHERE b.hub = o.hub AND b.send = o.send AND (b.course = 'cancelled'
-        OR (b.pages > 0 AND b.pages <= (SELECT count(*) FROM broadcast_pages AS p WHERE p.hub = o.hub AND p.send = o.send))))
+        OR (b.pages > 0
+          AND b.pages <= (SELECT count(*) FROM broadcast_pages AS p WHERE p.hub = o.hub AND p.send = o.send))))
       OR EXISTS (SELECT 1 FROM scheduled_sends AS s WHERE s.hub = o.hub AND s.id = o.send AND s.state = 'cancelled')
       OR (o.send < ?3 AND NOT EXISTS (SELECT 1 FROM broadcasts AS b WHERE b.hub = o.hub AND b.send = o.send)
         AND NOT EXISTS (SELECT 1 FROM scheduled_sends AS s WHERE s.hub = o.hub AND s.id = o.send)))
@@ -127,8 +128,8 @@ extension SQLiteRegistry: CallerQuotaStore {
   ) throws -> (sends: Int, bytes: Int) {
     let statement = try db.cachedStatement(
       sql: """
-        SELECT count(*) FILTER (WHERE state <> 'cancelled'), coalesce(sum(coalesce(bytes, 1024)), 0) FROM scheduled_sends
-        WHERE hub = ? AND sender = ? AND state IN ('held', 'paused', 'cancelled')
+        SELECT count(*) FILTER (WHERE state <> 'cancelled'), coalesce(sum(coalesce(bytes, 1024)), 0)
+        FROM scheduled_sends WHERE hub = ? AND sender = ? AND state IN ('held', 'paused', 'cancelled')
         """)
     guard let row = try Row.fetchOne(statement, arguments: [hub.rawValue, sender]) else { return (0, 0) }
     return (row[0], row[1])

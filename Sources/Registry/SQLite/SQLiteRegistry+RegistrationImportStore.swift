@@ -6,7 +6,7 @@ extension SQLiteRegistry: RegistrationImportStore {
   package var importShape: (batches: Int, bytes: Int) { (1, 1024 * 1024) }
 
   package func take(_ batch: ImportBatch, at now: UnixTime) async throws -> ImportOutcome {
-    try await write { db in
+    let outcome = try await write { db in
       if let file = batch.file {
         let finished = try Self.finished(db, file, batch.hub, from: batch.bytes.lowerBound)
         if let done = finished.first { return ImportOutcome(counts: done.counts) }
@@ -27,6 +27,8 @@ extension SQLiteRegistry: RegistrationImportStore {
       }
       return outcome
     }
+    SurplusDevices.count(outcome.surplus, of: batch.hub)
+    return outcome
   }
 
   package func finishedBatches(of file: ImportID, hub: HubName) async throws -> [FinishedImportBatch] {
@@ -60,7 +62,7 @@ extension SQLiteRegistry: RegistrationImportStore {
     // Another holder of the handle was just removed.
     try table.put(registration, in: RegistrationClaim(id: id, stored: stored, holder: id))
     if stored?.registration == nil {
-      try table.removeSurplus(of: registration.user, keeping: id, within: limits, at: now)
+      outcome.surplus += try table.removeSurplus(of: registration.user, keeping: id, within: limits, at: now)
     }
   }
 

@@ -9,9 +9,11 @@ extension SQLiteRegistry: DeviceRegistry {
 
   package func complete(_ request: RegistrationRequest, at now: UnixTime) async throws -> Registration {
     let draft = try RegistrationDraft(request)
-    return try await write(at: now) { db in
+    let (registration, surplus) = try await write(at: now) { db in
       try SQLiteRegistrationTable(db, request.hub).complete(request.id, draft, within: limits, at: now)
     }
+    SurplusDevices.count(surplus, of: request.hub)
+    return registration
   }
 
   package func install(_ request: InstallationRequest, at now: UnixTime) async throws -> Registration {
@@ -21,11 +23,13 @@ extension SQLiteRegistry: DeviceRegistry {
   /// Creates or replaces the registrations of many installations in one transaction: all, or none if one is refused.
   package func install(_ requests: [InstallationRequest], at now: UnixTime) async throws -> [Registration] {
     let drafts = try requests.map { try RegistrationDraft($0) }
-    return try await write(at: now) { db in
+    let stored = try await write(at: now) { db in
       try zip(requests, drafts).map { request, draft in
         try SQLiteRegistrationTable(db, request.hub).install(request.installation, draft, within: limits, at: now)
       }
     }
+    for (registration, surplus) in stored { SurplusDevices.count(surplus, of: registration.hub) }
+    return stored.map(\.registration)
   }
 
   package func remove(_ id: RegistrationID, hub: HubName, user: String, at now: UnixTime) async throws {
