@@ -15,7 +15,7 @@ package enum QuotaName: String, CaseIterable, Sendable {
   case scheduledSends
   /// The bytes of scheduled sends that wait or were cancelled.
   case scheduledBytes
-  /// Failed logins under a user's name, where the user is not known, per day.
+  /// Failed logins under a user's name, at addresses where the user did not log in lately, per day.
   case failedLogins
 
   /// Whether it limits a rate; the others limit the number of objects that exist.

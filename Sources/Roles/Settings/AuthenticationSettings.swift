@@ -10,8 +10,8 @@ package import FrontEnd
 /// - `authentication.rememberSeconds` (0…86400, default 300): how long a verified password is accepted without hashing
 ///   it again, counted from its last use.
 /// - `authentication.rememberAtMostSeconds` (0…604800, default 3600): the same, counted from its verification.
-/// - `authentication.knownSeconds` (0…31536000, default 86400): for how long at least a user who was authenticated at an
-///   address comes before strangers there, and is exempt from the budgets of failures.
+/// - `authentication.knownSeconds` (0…31536000, default 86400): for how long at least a user who was authenticated at
+///   an address comes before strangers there, and is exempt from the budgets of failures.
 /// - `authentication.failuresPerAddress` (1…1000000, default 100), `authentication.failuresPerUser` (1…1000000, default
 ///   20): the most failed logins of an address, and of a user at one address, within `authentication.failureSeconds`
 ///   (1…86400, default 600). At all addresses together a user may fail twenty times as often.

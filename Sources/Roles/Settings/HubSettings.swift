@@ -5,9 +5,9 @@ import FrontEnd
 ///
 /// - `simulator` (text): the directory of a `fanfare-dev simulator`, which replaces all three push services; the keys
 ///   of the platforms are not needed. A worker waits half a minute for a simulator that is starting.
-/// - `authentication.method` (`htpasswd`, `demo` or `none`, default `htpasswd`): how passwords are checked. `demo` accepts
-///   every user whose password is the name. It requires that the front end listens on a loopback address, unless
-///   `authentication.allowRemote` is true. With `none` there are no passwords: callers have tokens, API keys or
+/// - `authentication.method` (`htpasswd`, `demo` or `none`, default `htpasswd`): how passwords are checked. `demo`
+///   accepts every user whose password is the name. It requires that the front end listens on a loopback address,
+///   unless `authentication.allowRemote` is true. With `none` there are no passwords: callers have tokens, API keys or
 ///   certificates.
 /// - `authentication.file` (text): the htpasswd file; bcrypt, yescrypt or SHA-512.
 /// - `authentication.everyone` (list of scopes, default `device` and `send:user`): the scopes of every authenticated
@@ -18,8 +18,8 @@ import FrontEnd
 /// - `authentication.groupFile` (text): the groups of the users, in Apache's format (`ops: alice bob`); read again when
 ///   it changes.
 /// - `authentication.token.…`: see `TokenSettings`.
-/// - `authentication.certificate.userFrom` (`uri`, `dns`, `email`, `commonName` or `none`, default `none`): the part of a
-///   client certificate that names the user; with `none`, certificates are not accepted as credentials. See
+/// - `authentication.certificate.userFrom` (`uri`, `dns`, `email`, `commonName` or `none`, default `none`): the part of
+///   a client certificate that names the user; with `none`, certificates are not accepted as credentials. See
 ///   `CertificateAuthenticator.UserSource`.
 /// - `quota.…`: see `QuotaPolicy.init(hub:from:)`.
 /// - `apns.…`, `fcm.…`, `wns.…`: see `APNsSettings`, `FCMSettings`, `WNSSettings`.

@@ -52,8 +52,8 @@ final class LoginFlood: Sendable {
             } catch {
               // Cancelled at the end of the flood, or the connection was closed: that is the attacker's loss.
             }
-            // A round trip to a distant attacker. Without it the refusals, which cost the front end little, occupy the
-            // process that attacks, and its threads are those that measure.
+            // A round trip to a distant attacker. Without it this process is busy with reading refusals, which cost the
+            // front end little, and the callers' times, which it measures too, would rise for that reason alone.
             do { try await Task.sleep(for: Self.roundTrip) } catch { return }
           }
         }
