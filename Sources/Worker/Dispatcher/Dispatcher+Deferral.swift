@@ -34,7 +34,7 @@ extension Dispatcher {
 
   /// Defers a device of a platform for which this worker has no sender: another worker, or this one after a change of
   /// its configuration, may have it. The send ends as expired if none ever does. Without retry topics it waits in
-  /// memory, like the pushes of a stopped platform.
+  /// memory, like the pushes of a stopped platform; a device of a page fails instead.
   mutating func deferUnserved(_ slot: Int, _ index: Int, at now: Moment, into effects: inout Effects) {
     let place = SenderTable.place(hub: items[slot].hub, platform: items[slot].devices[index].target.platform)
     if unserved.note(place, at: now.uptime) { effects.alarm(.senderMissing(sender: place)) }
@@ -42,6 +42,10 @@ extension Dispatcher {
     let life = items[slot].expiresAt - now.wall
     guard life > .zero else { return expire(slot, index, at: now, into: &effects) }
     guard deferral.hasRetryTopics else {
+      // The worker pushes one page after another: all broadcasts would wait until this one expires.
+      guard !items[slot].isBulk else {
+        return finish(slot, index, as: .failed, reason: "NoSender", status: 0, at: now, into: &effects)
+      }
       items[slot][device: index].rest()
       let delay = min(DeferralPolicy.unservedDelay, life).milliseconds
       lanes[place].rest(items.ticket(slot, device: index), until: now.uptime + max(1, delay))

@@ -24,12 +24,8 @@ extension Dispatcher {
       guard state != .cut else { return }
       broadcasts[page: slot]?.cut()
       recall(slot)
-      for index in items[slot].devices.indices where items[slot].devices[index].history.attempts == 0 {
-        switch items[slot].devices[index].phase {
-        // A device without a sender rests before its first attempt.
-        case .queued, .resting: items[slot].withdraw(index)
-        case .checking, .inFlight, .waiting, .done, .deferred, .withdrawn: break
-        }
+      for index in items[slot].devices.indices where items[slot].devices[index].phase == .queued {
+        if items[slot].devices[index].history.attempts == 0 { items[slot].withdraw(index) }
       }
       for index in items[slot].devices.indices where items[slot].devices[index].phase == .queued {
         enqueue(slot, index)
