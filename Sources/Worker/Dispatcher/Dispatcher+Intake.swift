@@ -48,10 +48,10 @@ extension Dispatcher {
     let held = unknownHubs.take(knowing: Set(hubs))
     let new = Set(held.lazy.map(\.hub)).intersection(hubs).filter { table.number(of: $0) == nil }
     if !new.isEmpty { append(new.sorted { $0.rawValue < $1.rawValue }, into: &effects) }
-    for held in held where items.isCurrent(held.ticket) {
+    for held in held {
       let origin = items[held.ticket.slot].origin
       vacate(held.ticket.slot)
-      begin(held.record, origin: origin, isAsked: true, at: now, into: &effects)
+      begin(held.record, origin: origin, mayAskForHub: false, at: now, into: &effects)
     }
   }
 

@@ -138,6 +138,7 @@ extension Dispatcher {
       if !items[slot].moveToFollower(where: { !isUnwanted($0) }) { unwanted.append(slot) }
     }
     for slot in unwanted { giveUp(slot) }
+    unknownHubs.forgetGivenUp(items: items)
   }
 
   private mutating func giveUp(_ slot: Int) {

@@ -174,7 +174,7 @@ struct Dispatcher: Sendable {
     var violations =
       checkCounters() + items.checkInvariants() + partitions.checkInvariants() + lookUps.checkInvariants()
       + deferral.checkInvariants() + readmissions.checkInvariants(items: items)
-      + broadcasts.checkInvariants(items: items)
+      + broadcasts.checkInvariants(items: items) + unknownHubs.checkInvariants(items: items)
     for sender in lanes.indices { violations += lanes[sender].order.checkInvariants() }
     var (inFlight, checking) = (Array(repeating: 0, count: lanes.count), Array(repeating: 0, count: lanes.count))
     for slot in items.indices {

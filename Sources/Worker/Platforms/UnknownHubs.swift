@@ -14,8 +14,8 @@ struct UnknownHubs: Sendable {
 
   /// In the order of arrival.
   private var held: [Held] = []
-  /// How many of them arrived before the open question; 0: none is open.
-  private var asked = 0
+  /// How many of them arrived before the open question; nil: none is open.
+  private var asked: Int?
 
   mutating func hold(_ record: ConsumedRecord, of hub: HubName, _ ticket: Ticket) {
     var record = record
@@ -27,7 +27,7 @@ struct UnknownHubs: Sendable {
 
   /// Begins a question if one is needed and none is open. Returns whether it did.
   mutating func ask() -> Bool {
-    guard asked == 0, !held.isEmpty else { return false }
+    guard asked == nil, !held.isEmpty else { return false }
     asked = held.count
     return true
   }
@@ -35,9 +35,28 @@ struct UnknownHubs: Sendable {
   /// Ends the question. Takes out the records about which it was asked, and later ones of known hubs, which must not be
   /// overtaken.
   mutating func take(knowing hubs: Set<HubName>) -> [Held] {
+    let asked = asked ?? 0
     let later = held[asked...].filter { !hubs.contains($0.hub) }
     let taken = held[..<asked] + held[asked...].filter { hubs.contains($0.hub) }
-    (held, asked) = (Array(later), 0)
+    (held, self.asked) = (Array(later), nil)
     return Array(taken)
   }
+
+  /// Forgets the records whose items were given up.
+  mutating func forgetGivenUp(items: ItemTable) {
+    guard !held.isEmpty else { return }
+    if let asked { self.asked = held[..<asked].count { items.isCurrent($0.ticket) } }
+    held.removeAll { !items.isCurrent($0.ticket) }
+  }
+
+  #if DEBUG
+  func checkInvariants(items: ItemTable) -> [String] {
+    var violations: [String] = []
+    for record in held where !items.isResolving(record.ticket) {
+      violations.append("slot \(record.ticket.slot) holds no record of the unknown hub \(record.hub)")
+    }
+    if asked ?? 0 > held.count { violations.append("asked about \(asked ?? 0) of \(held.count) records") }
+    return violations
+  }
+  #endif
 }

@@ -82,7 +82,7 @@ struct UnservedPlatformTests {
       return Target(
         registration: target.registration, platform: .wns, handle: target.handle, registeredAt: target.registeredAt)
     }
-    let send = BroadcastTests.divided(&desk)
+    _ = BroadcastTests.divided(&desk)
     BroadcastTests.begin(&desk)
     for _ in 0..<5 {
       BroadcastTests.answerAll(&desk)
@@ -146,5 +146,21 @@ struct UnservedPlatformTests {
     desk.turn { $0.dispatcher.lose([Desk.partition], Rebalance {}, into: &$1) }
     desk.answerQuestions()
     #expect(desk.deadLetters.isEmpty && desk.retries.isEmpty && desk.dispatcher.items.held.records == 0)
+  }
+
+  @Test func recordIsNotJudgedByAnEarlierQuestion() throws {
+    var (desk, hub) = try lateHubDesk()
+    desk.answersQuestions = false
+    desk.deliver(desk.send(to: .user("bob"), hub: hub))
+    desk.turn { $0.dispatcher.lose([Desk.partition], Rebalance {}, into: &$1) }
+    desk.turn { $0.dispatcher.assign([Desk.partition], Rebalance {}, at: $0.now, into: &$1) }
+    // The registry has read its hubs before the second record came.
+    let nowhere = try #require(HubName("nowhere"))
+    desk.deliver(desk.send(to: .user("bob"), hub: nowhere))
+    desk.answerQuestions()
+    #expect(desk.deadLetters.isEmpty && desk.questions.count == 1)
+    desk.broadcasts.hubs.append(nowhere)
+    desk.answerQuestions()
+    #expect(desk.deadLetters.isEmpty && desk.retries.count == 1)
   }
 }
