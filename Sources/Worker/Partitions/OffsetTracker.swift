@@ -158,7 +158,8 @@ struct OffsetTracker: Sendable {
       entries[index] = Self.gone
     }
     known = SettledRuns()
-    // They tell of records that the log has lost.
+    // They tell of records that the log has lost. Of the settled ones before the cut, the next owner repeats those that
+    // are younger than every record of the new log that this one takes.
     evidence = nil
     witness = LogWitness()
     removeSettledPrefix()
