@@ -36,7 +36,7 @@ extension Dispatcher {
     case (.steer(let broadcast, _), .courses(let answers)): broadcasts.steered(broadcast, answers.first)
     case (.quota(let sender, let pushes, _, _), .moment(let moment)):
       lanes[sender].grantQuota(pushes, from: moment, at: now)
-    case (.hubs, .hubs(let hubs)): learn(hubs, at: now, into: &effects)
+    case (.hubs, .hubs(let hubs)): hubsListed(hubs, at: now, into: &effects)
     // `ask` answers each question with its own kind of outcome.
     default: preconditionFailure("a question about a broadcast has the answer to another")
     }

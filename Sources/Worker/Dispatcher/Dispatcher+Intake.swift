@@ -10,13 +10,14 @@ extension Dispatcher {
     items.receive(batch, areSegments: batch.first.map { $0.topic == topics.segments } ?? true)
     for record in batch {
       guard let origin = partitions.begin(record) else { continue }
-      begin(record, origin: origin, isAsked: false, at: now, into: &effects)
+      begin(record, origin: origin, mayAskForHub: true, at: now, into: &effects)
     }
   }
 
-  /// Makes an item of a record. `isAsked`: whether the registry was asked about its hub.
+  /// Makes an item of a record. `mayAskForHub`: whether a record of an unknown hub waits until the registry is asked
+  /// for the hub; otherwise it is dead-lettered.
   private mutating func begin(
-    _ record: ConsumedRecord, origin: Origin, isAsked: Bool, at now: Moment, into effects: inout Effects
+    _ record: ConsumedRecord, origin: Origin, mayAskForHub: Bool, at now: Moment, into effects: inout Effects
   ) {
     let written = record.timestamp >= 0 ? UnixTime(milliseconds: record.timestamp) : now.wall
     let incoming: Incoming
@@ -31,20 +32,20 @@ extension Dispatcher {
       case .retry(let retry): begin(retry, hub: hub, record: record, origin: origin, at: now, into: &effects)
       case .segment(let segment): begin(segment, hub: hub, record: record, origin: origin, into: &effects)
       }
-    } else if isAsked {
-      let error = RecordError(.unknownHub, "hub: not served by this deployment")
-      let send = incoming.isWholeSend ? incoming.send : nil
-      deadLetter(record, error: error, send: send, origin: origin, at: now, into: &effects)
-    } else {
+    } else if mayAskForHub {
       // Devices of the hub may have been registered since the worker started.
       let slot = items.occupy(WorkItem.Source(origin: origin, bytes: record.value.count))
       unknownHubs.hold(record, of: incoming.send.hub, items.ticket(slot))
+    } else {
+      let error = RecordError(.unknownHub, "hub: not served by this deployment")
+      let send = incoming.isWholeSend ? incoming.send : nil
+      deadLetter(record, error: error, send: send, origin: origin, at: now, into: &effects)
     }
   }
 
   /// Handles the registry's answer which hubs have registrations: the held records of those begin, the others of which
   /// it was asked are dead-lettered.
-  mutating func learn(_ hubs: [HubName], at now: Moment, into effects: inout Effects) {
+  mutating func hubsListed(_ hubs: [HubName], at now: Moment, into effects: inout Effects) {
     let held = unknownHubs.take(knowing: Set(hubs))
     let new = Set(held.lazy.map(\.hub)).intersection(hubs).filter { table.number(of: $0) == nil }
     if !new.isEmpty { append(new.sorted { $0.rawValue < $1.rawValue }, into: &effects) }

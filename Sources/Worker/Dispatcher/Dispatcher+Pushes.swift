@@ -149,8 +149,8 @@ extension Dispatcher {
     finish(slot, index, as: end, reason: outcome.reason, status: outcome.status, at: now, into: &effects)
   }
 
-  /// How long a push waits whose device alone is refused: at first in memory, where it is known whether other pushes are
-  /// accepted meanwhile.
+  /// How long a push waits whose device alone is refused: at first in memory, where it is known whether other pushes
+  /// are accepted meanwhile.
   private func alone(_ decision: RetryPolicy.Decision, _ slot: Int, _ history: RetryPolicy.History)
     -> RetryPolicy.Decision
   {

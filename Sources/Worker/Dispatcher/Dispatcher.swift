@@ -16,7 +16,8 @@ import RDKafka
 ///          first in its lane, or in none: vacant ──▶ resolving
 ///          expired, no device, cancelled, deferred again, or planned as a broadcast: resolving ──▶ settling
 ///          cannot be used: vacant ──▶ settling
-///          of a hub without senders: vacant ──▶ resolving ──registry has answered──▶ vacant, and begins again
+///          of a hub that is not in the `SenderTable`:
+///          vacant ──▶ resolving ──registry has answered──▶ vacant, and begins again
 /// segment  vacant ──▶ walking ⇄ settling (pages that end without being pushed)
 ///          after its last page: walking ──▶ vacant
 /// page     vacant ──▶ dispatching ──exhausted, last device closed──▶ settling ──noted by the store──▶ vacant
@@ -150,8 +151,8 @@ struct Dispatcher: Sendable {
     if let problem = refusals.problem { problems.append(problem) }
     for place in unserved.places {
       problems.append(
-        "\(table.hub(ofSender: place))/\(table.platform(ofSender: place)): no credentials are configured, but devices are "
-          + "registered; sends to them are deferred")
+        "\(table.hub(ofSender: place))/\(table.platform(ofSender: place)): no credentials are configured, but devices "
+          + "are registered; sends to them are deferred")
     }
     for (number, lane) in lanes.enumerated() where lane.isStopped {
       let cause =
