@@ -190,17 +190,15 @@ extension Dispatcher {
     refusals.keep(production, record, at: now.uptime)
   }
 
-  /// Dead-letters a segment that its topic will never take, and ends its pages.
+  /// Dead-letters a segment that its topic will never take. Its pages are pushed after a redrive.
   ///
   /// Its origin is the send's record, because it has no place of its own. Returns false if that record is lost.
   private mutating func deadLetterSegment(
     _ production: Production, _ record: ProducerRecord, after error: RDKafkaError, at now: Moment,
     into effects: inout Effects
   ) -> Bool {
-    let slot = production.ticket.slot
-    let origin = items[slot].origin
-    guard let partition = partitions.offsets.partition(of: origin), let offset = partitions.offsets.offset(of: origin),
-      let segment = Self.segment(record, at: now)
+    let origin = items[production.ticket.slot].origin
+    guard let partition = partitions.offsets.partition(of: origin), let offset = partitions.offsets.offset(of: origin)
     else { return false }
     let letter = DeadLetter(
       reason: .tooLarge, detail: "\(record.topic) refuses the segment for good: \(error.code)",
@@ -209,21 +207,9 @@ extension Dispatcher {
     effects.productions.append(
       Production(kind: .deadLetter(letter), ticket: production.ticket),
       ProducerRecord(topic: topics.deadLetter, key: letter.key, event: letter.encoded()))
-    items[slot].expectAcknowledgement()
-    let part = pagePart(StatusPart(part: segment.range.lowerBound, parts: segment.pages), of: segment.send)
-    let status = StatusRecord(
-      of: segment.send, as: .deadLettered, part, span: segment.range.count, devices: [], at: now.wall)
-    produce(status, of: .page, for: slot, into: &effects)
-    let broadcast = BroadcastID(hub: segment.send.hub, send: segment.send.identity)
-    effects.questions.append(.finish(production.ticket, broadcast, Array(segment.range)))
     effects.tallies.deadLetters.append(letter.reason)
     effects.alarm(.deadLettered(letter.origin, reason: letter.reason, detail: letter.detail))
     return true
-  }
-
-  private static func segment(_ record: ProducerRecord, at now: Moment) -> SegmentRecord? {
-    // This worker wrote it a moment ago. If it is unreadable nevertheless, it is refused like any other record.
-    do { return try SegmentRecord.decode(record.value[...], recordTime: now.wall) } catch { return nil }
   }
 
   /// A status record that only counts its devices, for one that lists too many; nil if it lists

@@ -233,12 +233,6 @@ struct WorkItem: Sendable {
     progress.unacknowledged = records
   }
 
-  /// Expects the acknowledgement of one more record.
-  mutating func expectAcknowledgement() {
-    assert(phase == .settling)
-    progress.unacknowledged += 1
-  }
-
   /// Notes that Kafka has one of its records. Returns whether it was the last.
   mutating func acknowledge() -> Bool {
     assert(phase == .settling && progress.unacknowledged > 0)

@@ -106,7 +106,8 @@ struct DeadLettersCommand: AsyncParsableCommand {
       commandName: "redrive",
       abstract: "Produces the records of dead letters to their original topics again, byte for byte.",
       discussion: """
-        Use it when the cause is fixed: a hub is configured, or workers know the type. The records keep their keys and \
+        Use it when the cause is fixed: a hub is configured, workers know the type, or the segments topic takes larger \
+        records. A segment of a broadcast goes to the segments topic. The records keep their keys and \
         bytes, and so their ids; the letters stay. A record that fails again becomes another letter. A letter that was \
         redriven before is skipped while the topics still hold the redriven record, seven days by default; both topics \
         are read completely to find out. A record redriven twice within its time to live may be pushed twice. After a \

@@ -4,7 +4,7 @@ import RDKafka
 import Roles
 import Worker
 
-/// Redrives dead letters: produces their records to their original topics again.
+/// Redrives dead letters: produces their records to their original topics again, and segments to the segments topic.
 ///
 /// Key and bytes stay the same, and so the ids. A header of the record names the letter, so that no letter is redriven
 /// twice by mistake.
@@ -67,7 +67,7 @@ struct Redrive {
           } else {
             outcome.redriven += 1
             guard !isDryRun else { return true }
-            var record = ProducerRecord(topic: letter.origin.topic, key: letter.key, event: letter.value)
+            var record = ProducerRecord(topic: topic(of: letter), key: letter.key, event: letter.value)
             record.headers.append(RecordHeader(name: Self.header, text: name))
             try await writer.add(record)
           }
@@ -83,6 +83,16 @@ struct Redrive {
 
   /// The topics that workers read.
   private var origins: [String] { [kafka.topics.sends, kafka.topics.segments] + kafka.topics.ingress }
+
+  /// A segment that its topic refused has its send's record as origin, because it has no place of its own.
+  private func topic(of letter: DeadLetter) -> String {
+    do throws(RecordError) {
+      _ = try SegmentRecord.decode(letter.value[...], recordTime: letter.at)
+      return kafka.topics.segments
+    } catch {
+      return letter.origin.topic
+    }
+  }
 
   /// The places of the letters redriven before, if the log still has their redriven records.
   private func redrivenBefore() async throws -> Set<String> {
