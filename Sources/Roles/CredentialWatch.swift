@@ -8,8 +8,9 @@ import ServiceLifecycle
 ///
 /// No restart is needed, and requests in flight are not lost.
 ///
-/// It reads the files once a second and compares their contents, because a credential often lies behind a symbolic
-/// link. If the new credential is unusable, the watch logs the error and the old one stays in use.
+/// It reads the files once a second. It compares their contents, because a credential often lies behind a symbolic link,
+/// and their permissions, because a secret that others may read is refused. If the new credential is unusable, the watch
+/// logs the error and the old one stays in use.
 struct CredentialWatch: Service {
   /// Names the credential in the log.
   let metadata: Logger.Metadata
@@ -21,14 +22,24 @@ struct CredentialWatch: Service {
 
   private static let interval = Duration.seconds(1)
 
+  private struct Contents: Equatable {
+    let data: Data
+    let access: FileAccess?
+
+    init(of path: String) throws {
+      data = try Data(contentsOf: URL(fileURLWithPath: path))
+      access = FileAccess(path: path)
+    }
+  }
+
   func run() async throws {
     await cancelWhenGracefulShutdown {
       // The files may have changed since the start, so the first contents count as new. A credential that is
       // in use already is ignored.
-      var known: [Data] = []
+      var known: [Contents] = []
       while true {
         // A file that cannot be read may be in the middle of a replacement; the old credential stays in use.
-        if let found = try? files.map({ try Data(contentsOf: URL(fileURLWithPath: $0)) }), found != known {
+        if let found = try? files.map({ try Contents(of: $0) }), found != known {
           known = found
           renew()
         }

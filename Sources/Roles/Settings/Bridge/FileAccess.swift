@@ -1,7 +1,7 @@
 import Glibc
 
 /// The owner and the permissions of a file, and of the file system it is on.
-struct FileAccess {
+struct FileAccess: Hashable {
   /// The owner's id.
   let owner: UInt32
   /// The permission bits, such as 0o600.
