@@ -122,6 +122,34 @@ import Testing
       }
     }
   }
+
+  /// An authority that changes its key keeps its name.
+  @Test func authoritiesOfOneNameNeedKeyIdentifiers() async throws {
+    let server = try TestCertificates()
+    func identity(_ authorities: TestCertificates...) throws -> ServerTLS.Identity {
+      try ServerTLS.Identity(
+        certificates: server.serverPEM, key: server.serverKeyPEM,
+        clientAuthorities: authorities.map(\.authorityPEM).joined(separator: "\n"))
+    }
+    let old = try TestCertificates(hasKeyIdentifiers: true)
+    let new = try TestCertificates(hasKeyIdentifiers: true)
+    try await Harness.run({
+      $0.configuration.tls = try ServerTLS(try identity(old, new), clientCertificates: .required)
+      $0.hubs = [FrontEndHub(name: .default, authenticators: [CertificateAuthenticator()])]
+    }) { app in
+      for client in [old, new] {
+        let status = try await get("/api/sends", app, trusting: server, as: client)
+        #expect(status == 200)
+      }
+    }
+    // The first one would be taken for the issuer of each certificate.
+    let bare = try TestCertificates()
+    for other in [try TestCertificates(), old] {
+      #expect(throws: ServerTLS.Unusable.equalAuthorities) { try identity(bare, other) }
+    }
+    #expect(throws: Never.self) { try identity(bare, bare, try TestCertificates(host: "other")) }
+  }
+
   /// A proxy presents its own certificate for the requests of all its clients.
   @Test func certificateOfAProxyIsNotItsClients() async throws {
     let (server, proxy) = (try TestCertificates(), try TestCertificates())

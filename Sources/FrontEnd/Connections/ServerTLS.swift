@@ -2,7 +2,9 @@ package import FanfareCore
 import NIOCore
 import NIOSSL
 import NIOTLS
+import SwiftASN1
 import Synchronization
+import X509
 
 /// TLS of the callers' listener. New connections use the identity that was given last. Thread-safe.
 ///
@@ -21,6 +23,8 @@ package final class ServerTLS: Sendable {
   /// Why files cannot be used for TLS.
   package enum Unusable: Error {
     case certificates, key, clientAuthorities
+    /// Two client authorities have the same name, and nothing else tells which of them has issued a certificate.
+    case equalAuthorities
   }
 
   /// The server's certificates and key, and the authorities of its clients.
@@ -35,6 +39,20 @@ package final class ServerTLS: Sendable {
       do { self.key = try NIOSSLPrivateKey(bytes: Array(key.utf8), format: .pem) } catch { throw .key }
       self.clientAuthorities =
         if let clientAuthorities { try Self.certificates(clientAuthorities, or: .clientAuthorities) } else { [] }
+      guard Self.areDistinguishable(self.clientAuthorities) else { throw .equalAuthorities }
+    }
+
+    /// Whether each certificate's issuer can be found among the authorities. BoringSSL looks it up by the name, and by
+    /// the key identifier if both certificates have one. It tries no second issuer if the signature does not match.
+    private static func areDistinguishable(_ authorities: [NIOSSLCertificate]) -> Bool {
+      // A certificate that only BoringSSL can read is left to it.
+      let readable = authorities.compactMap { try? Certificate(derEncoded: $0.toDERBytes()) }
+      return Dictionary(grouping: readable, by: \.subject).values.allSatisfy { namesakes in
+        let keys = Set(namesakes.map(\.publicKey))
+        // An unreadable identifier is none.
+        let identifiers = namesakes.map { try? $0.extensions.subjectKeyIdentifier?.keyIdentifier }
+        return keys.count == 1 || (!identifiers.contains(nil) && Set(identifiers).count == keys.count)
+      }
     }
 
     private static func certificates(_ text: String, or unusable: Unusable) throws(Unusable) -> [NIOSSLCertificate] {

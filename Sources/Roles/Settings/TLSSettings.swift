@@ -75,6 +75,11 @@ package struct TLSSettings: Sendable {
     case ServerTLS.Unusable.key: SettingsError("\(prefix).keyFile", "must name a file with a private key in PEM")
     case ServerTLS.Unusable.clientAuthorities:
       SettingsError("\(prefix).clientAuthorityFile", "must name a file with certificates in PEM")
+    case ServerTLS.Unusable.equalAuthorities:
+      SettingsError(
+        "\(prefix).clientAuthorityFile",
+        "names two authorities with the same subject and different keys; give each another subject, or a subject key "
+          + "identifier that the certificates they issue refer to")
     default: SettingsError("\(prefix).keyFile", "must be the private key of the first certificate in certificateFile")
     }
   }

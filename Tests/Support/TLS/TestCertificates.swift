@@ -14,17 +14,21 @@ package struct TestCertificates: Sendable {
   package let serverKeyPEM: String
 
   /// Makes keys and certificates that are valid for `days`. Without `coversAddress` the server's certificate names no
-  /// address. `host` is the server's name.
-  package init(coversAddress: Bool = true, host: String = "localhost", days: Int = 1) throws {
+  /// address. `host` is the server's name. `hasKeyIdentifiers`: the certificates tell which key has signed them.
+  package init(
+    coversAddress: Bool = true, host: String = "localhost", days: Int = 1, hasKeyIdentifiers: Bool = false
+  ) throws {
     var names: [GeneralName] = [.dnsName(host)]
     if coversAddress { names.append(.ipAddress(ASN1OctetString(contentBytes: [127, 0, 0, 1]))) }
     let authorityKey = Certificate.PrivateKey(P256.Signing.PrivateKey())
     let authorityName = try DistinguishedName { CommonName("Fanfare test authority of \(host)") }
+    let identifier = SubjectKeyIdentifier(hash: authorityKey.publicKey)
     let authority = try Self.certificate(
       subject: authorityName, key: authorityKey, issuer: authorityName, issuerKey: authorityKey, days: days,
       extensions: Certificate.Extensions {
         Critical(BasicConstraints.isCertificateAuthority(maxPathLength: nil))
         Critical(KeyUsage(keyCertSign: true))
+        if hasKeyIdentifiers { identifier }
       })
     let serverKey = Certificate.PrivateKey(P256.Signing.PrivateKey())
     let server = try Self.certificate(
@@ -33,6 +37,7 @@ package struct TestCertificates: Sendable {
       extensions: Certificate.Extensions {
         Critical(BasicConstraints.notCertificateAuthority)
         SubjectAlternativeNames(names)
+        if hasKeyIdentifiers { AuthorityKeyIdentifier(keyIdentifier: identifier.keyIdentifier) }
       })
     authorityPEM = try authority.serializeAsPEM().pemString
     serverPEM = try server.serializeAsPEM().pemString
