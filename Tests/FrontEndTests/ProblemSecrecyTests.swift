@@ -155,7 +155,7 @@ import Testing
       }
     }
     setup.logger = log.logger
-    setup.configuration.bodyTimeout = .milliseconds(100)
+    setup.configuration.bodyTimeout = .seconds(1)
   }
 
   private func expectNoMark(_ text: String, _ code: ProblemCode) {
