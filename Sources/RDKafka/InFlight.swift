@@ -1,13 +1,24 @@
 /// The submissions with unsettled records.
 /// A value: its owner holds the lock and performs the returned actions.
 struct InFlight: ~Copyable {
-  /// Called once with the results in the order of the submission's records.
-  typealias Completion = @Sendable ([Result<RecordPosition, RDKafkaError>]) -> Void
+  /// Called with the results of the submission's records from the index on, in their order.
+  typealias Completion = @Sendable (_ index: Int, _ results: [Result<RecordPosition, RDKafkaError>]) -> Void
 
-  /// A submission without unsettled records, to be completed outside the lock.
+  /// When a submission is completed.
+  enum Manner {
+    /// Once, with all results.
+    case whole
+    /// For each record on its own, as soon as it is settled.
+    case each
+  }
+
+  /// Settled records, to be completed outside the lock.
   struct Finished: Sendable {
+    var index = 0
     var results: [Result<RecordPosition, RDKafkaError>]
-    var completion: Completion
+    fileprivate var completion: Completion
+
+    func complete() { completion(index, results) }
   }
 
   private struct Slot {
@@ -17,6 +28,7 @@ struct InFlight: ~Copyable {
     /// them.
     var remaining = 0
     var generation = 0
+    var manner = Manner.whole
     var completion: Completion?
   }
 
@@ -31,12 +43,14 @@ struct InFlight: ~Copyable {
   private(set) var failed = 0
 
   /// Opens a submission and returns its slot.
-  mutating func open(_ records: [ProducerRecord], generation: Int, completion: @escaping Completion) -> Int {
+  mutating func open(
+    _ records: [ProducerRecord], generation: Int, completing manner: Manner = .whole, completion: @escaping Completion
+  ) -> Int {
     let slot = free.popLast() ?? slots.count
     if slot == slots.count { slots.append(Slot()) }
     slots[slot] = Slot(
       results: records.map { .success(RecordPosition(topic: $0.topic, partition: -1, offset: Self.unsettled)) },
-      remaining: records.count + 1, generation: generation, completion: completion)
+      remaining: records.count + 1, generation: generation, manner: manner, completion: completion)
     count += records.count
     return slot
   }
@@ -59,10 +73,8 @@ struct InFlight: ~Copyable {
     let (slot, index) = (delivery.ticket.slot, delivery.ticket.index)
     guard let topic = topicOfUnsettled(slot, index) else { return nil }
     if delivery.isAcknowledged {
-      slots[slot].results[index] = .success(
-        RecordPosition(topic: topic, partition: delivery.partition, offset: delivery.offset))
-      count -= 1
-      countDown(slot)
+      let position = RecordPosition(topic: topic, partition: delivery.partition, offset: delivery.offset)
+      settle(slot, index, .success(position))
     } else {
       fail(slot, index, RDKafkaError(delivery: delivery, topic: topic))
     }
@@ -102,16 +114,25 @@ struct InFlight: ~Copyable {
 
   private mutating func fail(_ slot: Int, _ index: Int, _ error: RDKafkaError) {
     guard topicOfUnsettled(slot, index) != nil else { return }
-    slots[slot].results[index] = .failure(error)
-    count -= 1
     failed += 1
+    settle(slot, index, .failure(error))
+  }
+
+  private mutating func settle(_ slot: Int, _ index: Int, _ result: Result<RecordPosition, RDKafkaError>) {
+    slots[slot].results[index] = result
+    count -= 1
+    if case .each = slots[slot].manner, let completion = slots[slot].completion {
+      finished.append(Finished(index: index, results: [result], completion: completion))
+    }
     countDown(slot)
   }
 
   private mutating func countDown(_ slot: Int) {
     slots[slot].remaining -= 1
     guard slots[slot].remaining == 0, let completion = slots[slot].completion else { return }
-    finished.append(Finished(results: slots[slot].results, completion: completion))
+    if case .whole = slots[slot].manner {
+      finished.append(Finished(results: slots[slot].results, completion: completion))
+    }
     slots[slot] = Slot()
     free.append(slot)
   }

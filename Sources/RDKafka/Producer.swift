@@ -116,7 +116,28 @@ package final class Producer: Sendable {
   package func submit(
     _ records: [ProducerRecord], completion: @escaping @Sendable ([Result<RecordPosition, RDKafkaError>]) -> Void
   ) {
-    guard !records.isEmpty else { return completion([]) }
+    submit(records, completing: .whole) { _, results in completion(results) }
+  }
+
+  /// Submits records that are not waited for together, and returns at once.
+  ///
+  /// - Parameters:
+  ///   - records: Any number of records for any topics.
+  ///   - completion: Called once for each record with its index and result, on the same threads as by
+  ///     ``submit(_:completion:)``.
+  package func submit(
+    _ records: [ProducerRecord],
+    each completion: @escaping @Sendable (Int, Result<RecordPosition, RDKafkaError>) -> Void
+  ) {
+    submit(records, completing: .each) { first, results in
+      for (offset, result) in results.enumerated() { completion(first + offset, result) }
+    }
+  }
+
+  private func submit(
+    _ records: [ProducerRecord], completing manner: InFlight.Manner, completion: @escaping InFlight.Completion
+  ) {
+    guard !records.isEmpty else { return completion(0, []) }
     let admission: Result<(handle: ProducerHandle, slot: Int), RDKafkaError> = state.withLock { state in
       switch state.phase {
       case .closing, .closed: return .failure(RDKafkaError(code: .closed, message: "the producer is closed"))
@@ -128,10 +149,15 @@ package final class Producer: Sendable {
       guard let handle = state.handle else {
         return .failure(RDKafkaError(code: .notPersisted, message: "the producer has failed and is being replaced"))
       }
-      return .success((handle, state.inFlight.open(records, generation: state.generation, completion: completion)))
+      return .success(
+        (
+          handle,
+          state.inFlight.open(
+            records, generation: state.generation, completing: manner, completion: completion)
+        ))
     }
     switch admission {
-    case .failure(let error): completion(records.map { _ in .failure(error) })
+    case .failure(let error): completion(0, records.map { _ in .failure(error) })
     case .success(let (handle, slot)):
       backlog?.willProduce(records)
       let refused = handle.produce(records, slot: slot)
@@ -145,7 +171,7 @@ package final class Producer: Sendable {
       // Lets the producer's thread complete submissions that no further delivery report will complete: the broker can
       // be faster than this thread.
       if isToBeTaken { handle.interrupt() }
-      for submission in left { submission.completion(submission.results) }
+      for submission in left { submission.complete() }
     }
   }
 
@@ -322,7 +348,7 @@ extension Producer {
       return (state.inFlight.takeFinished(), watched)
     }
     if !watched.isEmpty { backlog?.didProduce(watched) }
-    for submission in finished { submission.completion(submission.results) }
+    for submission in finished { submission.complete() }
   }
 
   /// Retires a handle: gives up and settles all its records within two seconds.

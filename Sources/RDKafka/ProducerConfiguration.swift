@@ -3,7 +3,7 @@
 package struct ProducerConfiguration: Sendable {
   package var client: KafkaClientConfiguration
   /// How long a record waits for others to share its batch: less CPU for more latency.
-  package var linger: Duration = .milliseconds(2)
+  package var linger: Duration = .microseconds(500)
   /// A batch of this size is sent without waiting.
   package var batchBytes = 262_144
   package var compression = Compression.lz4
@@ -55,7 +55,7 @@ extension ProducerConfiguration {
         Property("enable.idempotence", "true"),
         // Otherwise librdkafka does not call the topic's partitioner for records without a key.
         Property("sticky.partitioning.linger.ms", "0"),
-        Property("linger.ms", "\(linger.wholeMilliseconds)"),
+        Property("linger.ms", "\(linger / .milliseconds(1))"),
         Property("batch.size", "\(batchBytes)"),
         Property("compression.codec", compression.rawValue),
         Property("delivery.timeout.ms", "\(deliveryTimeout.wholeMilliseconds)"),

@@ -14,7 +14,7 @@ struct InFlightTests {
 
   @Test func submissionEndsWhenLastRecordIsSettledAndSubmitterIsDone() throws {
     var inFlight = InFlight()
-    let slot = inFlight.open([record("t", "a"), record("u", "b")], generation: 0) { _ in }
+    let slot = inFlight.open([record("t", "a"), record("u", "b")], generation: 0) { _, _ in }
     let topic = inFlight.settle(delivery(slot, 1, offset: 7))
     #expect(topic == "u")
     inFlight.settle(delivery(slot, 0, offset: 6))
@@ -36,7 +36,7 @@ struct InFlightTests {
 
   @Test func secondDeliveryOfARecordIsIgnored() {
     var inFlight = InFlight()
-    let slot = inFlight.open([record("t", "a"), record("t", "b")], generation: 0) { _ in }
+    let slot = inFlight.open([record("t", "a"), record("t", "b")], generation: 0) { _, _ in }
     _ = inFlight.handedOver(slot, refused: [(0, error)])
     let second = inFlight.settle(delivery(slot, 0, offset: 1))
     #expect(second == nil)
@@ -50,7 +50,7 @@ struct InFlightTests {
 
   @Test func onlyAnOffsetIsAnAcknowledgement() throws {
     var inFlight = InFlight()
-    let slot = inFlight.open([record("t", "a")], generation: 0) { _ in }
+    let slot = inFlight.open([record("t", "a")], generation: 0) { _, _ in }
     _ = inFlight.handedOver(slot, refused: [])
     inFlight.settle(delivery(slot, 0, offset: -1001))
     let finished = inFlight.takeFinished()
@@ -61,16 +61,16 @@ struct InFlightTests {
 
   @Test func slotIsReused() {
     var inFlight = InFlight()
-    let first = inFlight.open([record("t", "a")], generation: 0) { _ in }
+    let first = inFlight.open([record("t", "a")], generation: 0) { _, _ in }
     _ = inFlight.handedOver(first, refused: [(0, error)])
-    let second = inFlight.open([record("t", "b")], generation: 0) { _ in }
+    let second = inFlight.open([record("t", "b")], generation: 0) { _, _ in }
     #expect(second == first)
   }
 
   @Test func onlyRecordsOfTheFailedHandleAreAbandoned() {
     var inFlight = InFlight()
-    let old = inFlight.open([record("t", "a")], generation: 0) { _ in }
-    let new = inFlight.open([record("t", "b")], generation: 1) { _ in }
+    let old = inFlight.open([record("t", "a")], generation: 0) { _, _ in }
+    let new = inFlight.open([record("t", "b")], generation: 1) { _, _ in }
     _ = inFlight.handedOver(new, refused: [])
     let abandoned = inFlight.abandon(upTo: 0, error: error)
     #expect(abandoned == 1)
