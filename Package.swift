@@ -31,7 +31,6 @@ let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let metrics: Target.Dependency = .product(name: "Metrics", package: "swift-metrics")
 let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let nioHTTP1: Target.Dependency = .product(name: "NIOHTTP1", package: "swift-nio")
-let nioHTTPTypes: Target.Dependency = .product(name: "NIOHTTPTypes", package: "swift-nio-extras")
 let nioHTTPTypesHTTP1: Target.Dependency = .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras")
 let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
 let nioSSL: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
@@ -106,8 +105,9 @@ let package = Package(
     .target(
       name: "FrontEnd",
       dependencies: [
-        "CCrypt", "FanfareCore", "Operations", "RDKafka", asyncHTTPClient, collections, coreMetrics, crypto, httpTypes,
-        hummingbird, hummingbirdCore, jwtKit, logging, metrics, nioCore, nioHTTP1, nioHTTPTypes, nioHTTPTypesHTTP1,
+        "CCrypt", "FanfareCore", "HTTP2Client", "Operations", "RDKafka", asyncHTTPClient, collections, coreMetrics,
+        crypto, httpTypes, hummingbird, hummingbirdCore, jwtKit, logging, metrics, nioCore, nioHTTP1,
+        nioHTTPTypesHTTP1,
         nioPosix,
         nioSSL, nioTLS, serviceLifecycle, swiftASN1, x509,
       ],
@@ -239,7 +239,7 @@ let package = Package(
         crypto, cryptoExtras, httpTypes, logging, nioCore, nioHTTP1, nioPosix, nioSSL, serviceLifecycle, swiftASN1,
         x509,
       ],
-      exclude: ["Tokens/openid-provider.py"],
+      exclude: ["HTTP2/peer.py", "Tokens/openid-provider.py"],
       swiftSettings: house),
     .testTarget(
       name: "WorkerTests",

@@ -25,6 +25,7 @@ package struct APIKeyAuthenticator: Authenticator {
       let key = try await keys.verify(token, from: origin.address)
     else { return nil }
     // A later release may know further scopes.
-    return Principal(user: key.user, scopes: Set(key.scopes.compactMap { Scope(rawValue: $0) }))
+    return Principal(
+      user: key.user, scopes: Set(key.scopes.compactMap { Scope(rawValue: $0) }), validity: keys.validity(of: key))
   }
 }

@@ -35,11 +35,32 @@ package struct Principal: Hashable, Sendable {
   /// A valid user name (`UserName.isValid`).
   package let user: String
   package let scopes: Set<Scope>
+  /// Nil: the authenticator must be asked for every request. Does not count in comparisons.
+  package let validity: Validity?
 
-  package init(user: String, scopes: Set<Scope>) {
+  package init(user: String, scopes: Set<Scope>, validity: Validity? = nil) {
     self.user = user
     self.scopes = scopes
+    self.validity = validity
   }
+
+  package static func == (left: Self, right: Self) -> Bool { left.user == right.user && left.scopes == right.scopes }
+
+  package func hash(into hasher: inout Hasher) {
+    hasher.combine(user)
+    hasher.combine(scopes)
+  }
+}
+
+/// Permits the use of a principal for further requests with the same credentials, while it is valid.
+package struct Validity: Sendable {
+  private let check: @Sendable () -> Bool
+
+  /// `check` returns whether the authenticator would return the same principal at once. It must not block, and is
+  /// called for every request.
+  package init(_ check: @escaping @Sendable () -> Bool) { self.check = check }
+
+  var isValid: Bool { check() }
 }
 
 /// Why credentials cannot be checked at the moment.

@@ -35,7 +35,7 @@ package struct CertificateAuthenticator: Authenticator {
     guard case .certificate(let certificate) = credentials, hub == self.hub, let user = user(of: certificate) else {
       return nil
     }
-    return Principal(user: user, scopes: policy.scopes(of: user))
+    return Principal(user: user, scopes: policy.scopes(of: user), validity: Validity { true })
   }
 
   /// The certificate's user; nil unless it has exactly one name of the configured kind, a valid user name.

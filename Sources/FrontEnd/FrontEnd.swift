@@ -65,6 +65,7 @@ package final class FrontEnd: Service {
   private let configuration: FrontEndConfiguration
   private let returns: PermitReturns
   private let responder: RouterResponder<FrontEndContext>
+  private let direct: DirectRoutes
   private let logger: Logger
   private let listening = ListeningPort()
 
@@ -90,8 +91,9 @@ package final class FrontEnd: Service {
     let hubs = hubs.map { HubEntry($0, quotas: dependencies.quotas) }
     returns = PermitReturns(
       quotas: hubs.map(\.quotas), store: dependencies.quotas, clock: dependencies.clock, logger: logger)
-    Self.addRoutes(
-      to: router, configuration: configuration, hubs: hubs, dependencies: dependencies, operations: operations)
+    direct = Self.addRoutes(
+      to: router, configuration: configuration, hubs: hubs, dependencies: dependencies, operations: operations,
+      logger: logger)
     responder = router.router.buildResponder()
   }
 
@@ -134,17 +136,25 @@ package final class FrontEnd: Service {
     // Not Hummingbird's `Application`, which makes a logger with metadata and a task-local value for every request.
     let connections = LoopBoundChannel(
       configuration: LoopBoundChannel.Configuration(
-        guarding: ConnectionGuard.Limits(
+        times: ConnectionLife.Limits(
           firstRequestTimeout: configuration.firstRequestTimeout, idleTimeout: configuration.idleTimeout,
-          writeTimeout: configuration.writeTimeout, drainTimeout: configuration.drainTimeout,
-          maximumBodyBytes: maximumDiscard),
-        reading: RequestAggregator.Limits(
+          writeTimeout: configuration.writeTimeout, drainTimeout: configuration.drainTimeout),
+        reading: HTTP1Connection.Limits(
           wholeBodySize: configuration.maximumBodySize, bodyTimeout: configuration.bodyTimeout,
           maximumDiscard: maximumDiscard),
-        decoder: decoder, table: table, budget: bodies,
-        proxies: configuration.proxies, requiresProxy: configuration.requiresProxy, tls: configuration.tls)
+        decoder: decoder,
+        http2: HTTP2Connection.Limits(
+          head: HTTP2Head.Limits(
+            fieldSize: configuration.maximumHeaderFieldSize, size: configuration.maximumHeaderSize,
+            count: configuration.maximumHeaderCount),
+          bodySize: max(configuration.maximumBodySize, configuration.maximumBatchSize),
+          bodyTimeout: configuration.bodyTimeout, writeTimeout: configuration.writeTimeout),
+        table: table, budget: bodies,
+        proxies: configuration.proxies, requiresProxy: configuration.requiresProxy, tls: configuration.tls,
+        direct: configuration.answersDirectly ? direct : nil)
     ) { request, connection in
-      let source = RequestSource(connection, address: connection.client(of: request.headers), logger: logger)
+      let source = RequestSource(
+        connection, address: connection.client(forwardedFor: request.headers[.forwardedFor]), logger: logger)
       return try await responder.respond(to: request, context: FrontEndContext(source: source))
     }
     return connections.server(
@@ -155,14 +165,16 @@ package final class FrontEnd: Service {
       eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger)
   }
 
+  /// Adds all routes to the router. Returns those that need no router.
   private static func addRoutes(
     to router: RecordingRouter, configuration: FrontEndConfiguration, hubs: [HubEntry], dependencies: Dependencies,
-    operations: OperationsRoutes?
-  ) {
+    operations: OperationsRoutes?, logger: Logger
+  ) -> DirectRoutes {
     let clock = dependencies.clock
+    let desk = AnswerDesk(clock: clock, logger: logger)
     router.add(
       middleware: AnswerMiddleware(
-        routes: router.routes, origins: OriginRule(allowed: configuration.allowedOrigins), clock: clock))
+        routes: router.routes, origins: OriginRule(allowed: configuration.allowedOrigins), desk: desk))
     operations?.addLiveness(to: router)
     DescriptionRoute().add(to: router)
     let access = AccessControl(
@@ -189,5 +201,8 @@ package final class FrontEnd: Service {
       sends.add(to: root)
       tracking.add(to: root)
     }
+    return DirectRoutes(
+      hubs: hubs.map(\.name), access: access, intake: intake, desk: desk,
+      maximumBodySize: configuration.maximumBodySize)
   }
 }

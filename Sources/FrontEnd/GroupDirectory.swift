@@ -16,8 +16,14 @@ package final class GroupDirectory: Sendable {
     }
   }
 
-  /// Returns the groups of a user.
-  func groups(of user: String) async -> Set<ExactName> { await file.latest().content.groups[ExactName(user)] ?? [] }
+  /// Returns the groups of a user, and the generation of the file that says so.
+  func groups(of user: String) async -> (groups: Set<ExactName>, generation: Int) {
+    let (content, generation) = await file.latest()
+    return (content.groups[ExactName(user)] ?? [], generation)
+  }
+
+  /// See `WatchedFile.isCurrent`.
+  func isCurrent(_ generation: Int) -> Bool { file.isCurrent(generation) }
 }
 
 /// A parsed group file.

@@ -29,6 +29,7 @@ package final class HtpasswdAuthenticator: Authenticator {
   private let hashing: HashingThreads
   private let file: WatchedFile<HtpasswdFile>
   private let verified: CredentialCache
+  private let now: @Sendable () -> ContinuousClock.Instant
 
   /// Reads the file.
   /// Throws `.htpasswd` if it cannot be read, or with the number of the first invalid line.
@@ -39,6 +40,7 @@ package final class HtpasswdAuthenticator: Authenticator {
     self.policy = policy
     self.groups = groups
     self.hashing = hashing
+    now = configuration.now
     verified = CredentialCache(
       capacity: configuration.cacheCapacity, timeToLive: configuration.cacheTimeToLive,
       limit: configuration.cacheLimit, now: configuration.now)
@@ -62,14 +64,16 @@ package final class HtpasswdAuthenticator: Authenticator {
   ) async throws -> Principal? {
     guard case .basic(let basic) = credentials else { return nil }
     let (users, generation) = await file.latest()
-    let isRight = try await verified.verify(basic, generation: generation) { () throws(AuthenticationError) in
+    let end = try await verified.verify(basic, generation: generation) { () throws(AuthenticationError) in
       let (hash, isKnown) = users.hash(of: basic.user)
       let password = basic.password
       let login = origin.isKnown ? HashingThreads.Login.known(Self.digest(basic.user, hub, origin)) : .stranger
       return try await hashing.run(for: login) { hash.matches(password) } && isKnown
     }
-    guard isRight else { return nil }
-    return Principal(user: basic.user, scopes: await policy.scopes(of: basic.user, in: groups))
+    guard let end else { return nil }
+    return await policy.principal(basic.user, in: groups) { [now, file] in
+      now() < end && file.isCurrent(generation)
+    }
   }
 
   private static func digest(_ user: String, _ hub: HubName, _ origin: LoginOrigin) -> Int {

@@ -54,10 +54,18 @@ package struct ScopePolicy: Hashable, Sendable {
     return scopes
   }
 
-  /// Returns the scopes of a user whose groups a directory has.
-  func scopes(of user: String, in directory: GroupDirectory?) async -> Set<Scope> {
-    guard !groups.isEmpty, let directory else { return scopes(of: user) }
-    return scopes(of: user, groups: await directory.groups(of: user))
+  /// Returns the principal of a user whose groups a directory has. It is valid while `isValid` returns true and the
+  /// directory is unchanged.
+  func principal(
+    _ user: String, in directory: GroupDirectory?, while isValid: @escaping @Sendable () -> Bool
+  ) async -> Principal {
+    guard !groups.isEmpty, let directory else {
+      return Principal(user: user, scopes: scopes(of: user), validity: Validity(isValid))
+    }
+    let (memberships, generation) = await directory.groups(of: user)
+    return Principal(
+      user: user, scopes: scopes(of: user, groups: memberships),
+      validity: Validity { isValid() && directory.isCurrent(generation) })
   }
 }
 

@@ -61,7 +61,7 @@ package final class TokenAuthenticator: Authenticator {
     if let generation = keys.generation(at: now), let entry = remembered.withLock({ $0[digest] }),
       entry.generation == generation, now < entry.until
     {
-      return entry.principal
+      return principal(of: entry)
     }
     let parsed: JSONWebToken
     do throws(TokenRefusal) { parsed = try JSONWebToken(token) } catch { return refuse(error) }
@@ -88,10 +88,20 @@ package final class TokenAuthenticator: Authenticator {
       let entry = Entry(
         principal: principal, until: min(identity.expiresAt, now + Self.memory), generation: generation)
       remembered.withLock { $0[digest] = entry }
-      return principal
+      return self.principal(of: entry)
     } catch {
       return refuse(error)
     }
+  }
+
+  /// The principal of a token that is remembered.
+  private func principal(of entry: Entry) -> Principal {
+    Principal(
+      user: entry.principal.user, scopes: entry.principal.scopes,
+      validity: Validity { [clock, keys] in
+        let now = clock.now()
+        return now < entry.until && keys.generation(at: now) == entry.generation
+      })
   }
 
   private func refuse(_ reason: TokenRefusal) -> Principal? {

@@ -54,6 +54,12 @@ package struct HTTP2Headers: Sendable {
     storage.append(copying: value)
   }
 
+  /// Removes all fields, and keeps the memory.
+  package mutating func removeAll() {
+    storage.removeAll(keepingCapacity: true)
+    (count, listSize) = (0, 0)
+  }
+
   /// Adds all fields of `other` at the end.
   package mutating func append(contentsOf other: HTTP2Headers) {
     storage.append(contentsOf: other.storage)

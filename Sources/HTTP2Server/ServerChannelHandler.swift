@@ -196,13 +196,17 @@ extension ServerChannelHandler: SessionDelegate {
     receiving = stream
   }
 
-  func sessionDidReceiveHeader(name: Span<UInt8>, value: Span<UInt8>) {
-    guard let stream = receiving, !stream.isAnswered, name.count > 1 else { return }
+  func sessionDidReceiveHeader(name: Span<UInt8>, value: Span<UInt8>) -> Bool {
+    guard let stream = receiving, !stream.isAnswered, name.count > 1 else { return true }
     // A small block can expand to a huge list, so the announced size is enforced.
     guard stream.request.headers.listSize + name.count + value.count <= configuration.maximumHeaderListSize else {
-      return refuse(stream)
+      refuse(stream)
+      return true
     }
-    guard name[0] == UInt8(ascii: ":") else { return stream.request.headers.append(name: name, value: value) }
+    guard name[0] == UInt8(ascii: ":") else {
+      stream.request.headers.append(name: name, value: value)
+      return true
+    }
     // The pseudo fields of a request differ in their second letter, except `:scheme`, which is not needed.
     switch name[1] {
     case UInt8(ascii: "m"): stream.request.method = String(copying: value)
@@ -210,6 +214,7 @@ extension ServerChannelHandler: SessionDelegate {
     case UInt8(ascii: "a"): stream.request.authority = String(copying: value)
     default: break
     }
+    return true
   }
 
   func sessionDidReceiveData(_ data: Span<UInt8>, streamID: Int32, slot: Int?) {

@@ -48,7 +48,7 @@ package enum MetricCatalogue {
     "fanfare_security_events_total": "Security events, also those that the security log suppressed.",
     "fanfare_http_connections": "Open connections of callers.",
     "fanfare_http_connections_closed_total":
-      "Connections closed for want of a place, by reason: idle while others waited, or too many of one address.",
+      "Connections closed by reason: idle while others waited for a place, too many of one address, or a flood of frames.",
     "fanfare_tls_certificate_expiry_timestamp_seconds": "Expiry of the listener's certificate, as Unix time.",
     "fanfare_build_info": "Versions of the program and its libraries; always 1.",
     "fanfare_metric_series_overflow_total": "Series beyond a metric's limit, which share one series.",

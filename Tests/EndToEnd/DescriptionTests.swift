@@ -20,8 +20,37 @@ import Testing
   /// No 5xx, no answer that the description does not know, no invalid request that is carried out.
   @Test(.timeLimit(.minutes(10)), .enabled(if: FileManager.default.isExecutableFile(atPath: program.path)))
   func everyAnswerIsAsDescribed() async throws {
+    try await withUsers { api, users, directory in
+      try await Self.call(api, as: "everything", phases: "examples,coverage,fuzzing", in: directory)
+      for user in users.dropFirst() { try await Self.call(api, as: user, phases: "examples", in: directory) }
+    }
+  }
+
+  /// Schemathesis speaks HTTP/1.1 alone; its hooks replace the transport.
+  @Test(.timeLimit(.minutes(10)), .enabled(if: hasHTTP2))
+  func everyAnswerIsAsDescribedOverHTTP2() async throws {
+    try await withUsers { api, _, directory in
+      try await Self.call(
+        api, as: "everything", phases: "examples,coverage,fuzzing", in: directory, environment: ["FANFARE_HTTP2": "1"])
+    }
+  }
+
+  /// Whether the environment of schemathesis has the package h2.
+  private static var hasHTTP2: Bool {
+    let process = Process()
+    process.executableURL = root.appending(path: ".build/schemathesis/bin/python")
+    process.arguments = ["-c", "import h2, schemathesis"]
+    process.standardError = FileHandle.nullDevice
+    // What cannot be run is not installed.
+    guard (try? process.run()) != nil else { return false }
+    process.waitUntilExit()
+    return process.terminationStatus == 0
+  }
+
+  /// Runs a deployment whose front end has a user with every scope, and one for each scope beside `device`, which
+  /// everyone has.
+  private func withUsers(_ body: (Caller, [String], URL) async throws -> Void) async throws {
     try await withDirectory("description") { directory in
-      // A user with every scope, and one for each scope beside `device`, which everyone has.
       let users =
         [("everything", Scope.allCases)]
         + Scope.allCases.map { ("only-\($0.rawValue.replacing(":", with: "-"))", [$0]) }
@@ -41,15 +70,16 @@ import Testing
         let worker = try deployment.startWorker()
         let api = try await deployment.startFrontEnd()
         _ = try await deployment.ready(worker)
-        try await Self.call(api, as: "everything", phases: "examples,coverage,fuzzing", in: directory)
-        for (user, _) in users.dropFirst() { try await Self.call(api, as: user, phases: "examples", in: directory) }
+        try await body(api, users.map(\.0), directory)
       }
     }
   }
 
   /// Runs schemathesis; its cases are the same in every run. A send is in the history only a moment after it was
   /// accepted, so an object need not be found at once.
-  private static func call(_ api: Caller, as user: String, phases: String, in directory: URL) async throws {
+  private static func call(
+    _ api: Caller, as user: String, phases: String, in directory: URL, environment: [String: String] = [:]
+  ) async throws {
     let files = root.appending(path: "Tests/EndToEnd/Schemathesis")
     let process = try ChildProcess(
       [
@@ -60,7 +90,8 @@ import Testing
         "--no-shrink",
         "--no-color",
       ],
-      name: "schemathesis", environment: ["SCHEMATHESIS_HOOKS": files.appending(path: "hooks.py").path],
+      name: "schemathesis",
+      environment: environment.merging(["SCHEMATHESIS_HOOKS": files.appending(path: "hooks.py").path]) { $1 },
       program: program, directory: directory, keepsOutput: true)
     defer { process.destroy() }
     let status = try await process.exitStatus(within: .seconds(180))

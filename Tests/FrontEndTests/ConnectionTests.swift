@@ -1,8 +1,10 @@
 import FanfareCore
 import HTTPTypes
 import NIOCore
+import NIOPosix
 import Operations
 import Support
+import Synchronization
 import Testing
 
 @testable import FrontEnd
@@ -28,6 +30,30 @@ import Testing
         }
       }
     }
+  }
+
+  /// A connection that is being added has no handlers yet: it would not learn that it has to give way.
+  @Test func anotherConnectionGivesWayToTheOneThatIsBeingAdded() async throws {
+    let table = ConnectionTable(maximum: 2, maximumPerAddress: 10)
+    var gate = ConnectionTable.Gate(table)
+    for _ in 0..<2 { gate.connectionOpened() }
+    #expect(!gate.isAcceptingNewConnections())
+    let loop = MultiThreadedEventLoopGroup.singleton.next()
+    // Any channels that are open.
+    let bootstrap = ServerBootstrap(group: loop)
+    let channel = try await bootstrap.bind(host: "127.0.0.1", port: 0).get()
+    let other = try await bootstrap.bind(host: "127.0.0.1", port: 0).get()
+    let evictions = Atomic(0)
+    try await loop.submit {
+      let proxies = FrontEndConfiguration().proxies
+      let oldest = ClientConnection(channel: other, proxies: proxies, requiresProxy: false)
+      _ = table.add(ClientConnection(channel: channel, proxies: proxies, requiresProxy: false))
+      try channel.pipeline.syncOperations.addHandler(EvictionCounter { evictions.add(1, ordering: .relaxed) })
+      _ = table.add(oldest)
+    }.get()
+    #expect(evictions.load(ordering: .relaxed) == 1)
+    try await channel.close()
+    try await other.close()
   }
 
   /// A flood of strangers must not cost callers their connections.
@@ -101,7 +127,7 @@ import Testing
       ("203.0.113.9:4711", "203.0.113.9"), ("[2001:db9::1]:80", "2001:db9::1"), ("2001:db9::1", "2001:db9::1"),
       ("203.0.113.9, 2001:db8::5", "203.0.113.9"), ("1.1.1.1, nonsense, 10.2.2.2", "10.2.2.2"),
     ] {
-      let client = proxies.client(in: field.map { [.init("X-Forwarded-For")!: $0] } ?? [:], behind: proxy)
+      let client = proxies.client(in: field, behind: proxy)
       #expect(client.description == address, "\(field ?? "none")")
     }
     for wrong in ["", "x", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/-1", "::1/129", "10.0.0.0/8/8"] {
@@ -166,4 +192,15 @@ import Testing
       #expect(seen.origins == [isProxy ? "203.0.113.9" : "127.0.0.1"])
     }
   }
+}
+
+/// Counts requests to give way.
+private final class EvictionCounter: ChannelInboundHandler {
+  typealias InboundIn = NIOAny
+
+  private let note: () -> Void
+
+  init(_ note: @escaping () -> Void) { self.note = note }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) { if event is Eviction { note() } }
 }

@@ -69,6 +69,21 @@ enum RawConnection {
     return answer
   }
 
+  /// Sends a request and reads its answer, then sends bytes, closes its half, and reads until the server closes.
+  static func exchange(_ bytes: [UInt8], after first: String, port: Int) async throws -> String {
+    try await connect(port).executeThenClose { inbound, outbound in
+      var iterator = inbound.makeAsyncIterator()
+      try await outbound.write(ByteBuffer(string: first))
+      var answer = ""
+      while !isWhole(answer), let chunk = try await iterator.next() { answer += String(buffer: chunk) }
+      try await outbound.write(ByteBuffer(bytes: bytes))
+      outbound.finish()
+      var received = ByteBuffer()
+      while var chunk = try await iterator.next() { received.writeBuffer(&chunk) }
+      return String(buffer: received)
+    }
+  }
+
   /// Opens a connection and calls `body` with a function that sends bytes and returns the next answer.
   static func converse(
     host: String = "127.0.0.1", port: Int,
@@ -84,10 +99,7 @@ enum RawConnection {
             throw UnexpectedReply(text: received)
           }
           received += String(buffer: chunk)
-          guard let end = received.range(of: "\r\n\r\n")?.upperBound else { continue }
-          let field = received[..<end].lowercased().firstMatch(of: /\r\ncontent-length: (\d+)\r\n/)?.output.1
-          guard received[end...].utf8.count >= field.flatMap({ Int($0) }) ?? 0 else { continue }
-          if let answer = split(received).first { return answer }
+          if isWhole(received), let answer = split(received).first { return answer }
         }
       }
     }
@@ -113,6 +125,13 @@ enum RawConnection {
             wrappingChannelSynchronously: channel, configuration: .init(isOutboundHalfClosureEnabled: true))
         }
       }
+  }
+
+  /// Whether the received text has a whole answer.
+  private static func isWhole(_ received: String) -> Bool {
+    guard let end = received.range(of: "\r\n\r\n")?.upperBound else { return false }
+    let field = received[..<end].lowercased().firstMatch(of: /\r\ncontent-length: (\d+)\r\n/)?.output.1
+    return received[end...].utf8.count >= field.flatMap({ Int($0) }) ?? 0
   }
 
   /// Splits received text into answers.

@@ -39,6 +39,28 @@ final class RecordingSink: SendSink {
   }
 }
 
+/// A recording sink that counts the sends of direct requests: the router's way waits for the results of `send`.
+final class CountingSink: SendSink {
+  let records: RecordingSink
+  private let count = Mutex(0)
+
+  init(failure: @escaping @Sendable (ProducerRecord) -> RDKafkaError? = { _ in nil }) {
+    records = RecordingSink(failure: failure)
+  }
+
+  var direct: Int { count.withLock { $0 } }
+
+  func send(_ records: [ProducerRecord]) async -> [Result<RecordPosition, RDKafkaError>] {
+    await self.records.send(records)
+  }
+
+  func submit(_ record: ProducerRecord, completion: @escaping @Sendable (Result<RecordPosition, RDKafkaError>) -> Void)
+  {
+    count.withLock { $0 += 1 }
+    records.submit(record, completion: completion)
+  }
+}
+
 extension SendSink {
   /// A default for sinks that do not depend on the order of scheduled sends.
   func submit(_ record: ProducerRecord, completion: @escaping @Sendable (Result<RecordPosition, RDKafkaError>) -> Void)

@@ -31,7 +31,10 @@ final class HTTP2Input: SessionDelegate {
   }
 
   func sessionDidBeginHeaders(streamID: Int32, slot: Int?) {}
-  func sessionDidReceiveHeader(name: Span<UInt8>, value: Span<UInt8>) { fields += name.count + value.count }
+  func sessionDidReceiveHeader(name: Span<UInt8>, value: Span<UInt8>) -> Bool {
+    fields += name.count + value.count
+    return true
+  }
   func sessionDidReceiveData(_ data: Span<UInt8>, streamID: Int32, slot: Int?) { bytes += data.count }
   func sessionDidReceiveEnd(streamID: Int32, slot: Int?) {}
   func sessionDidCloseStream(streamID: Int32, slot: Int?, code: HTTP2ErrorCode) {

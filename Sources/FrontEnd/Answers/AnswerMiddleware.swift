@@ -5,16 +5,14 @@ import Logging
 import Metrics
 import Synchronization
 
-/// The outermost stage of every request.
+/// The outermost stage of every request that the router answers.
 /// Gives it an id, turns thrown errors into problem documents, and measures it.
 struct AnswerMiddleware: RouterMiddleware {
   typealias Context = FrontEndContext
 
   let routes: RouteTable
   let origins: OriginRule
-  let metrics = RequestMetrics()
-  let date = DateField()
-  let clock: any WallClock
+  let desk: AnswerDesk
 
   func handle(
     _ request: Request, context: FrontEndContext, next: @concurrent (Request, FrontEndContext) async throws -> Response
@@ -30,11 +28,10 @@ struct AnswerMiddleware: RouterMiddleware {
     } catch {
       response = answer(to: error, request: request, context: context)
     }
-    response.headers[.requestID] = context.requestID
-    response.headers[.date] = date.value(at: clock.now())
+    desk.complete(&response, requestID: context.requestID)
     // Answers to HEAD have no body (RFC 9110 §9.3.2): clients would read it as the beginning of the next answer.
     if request.method == .head { response = response.createHeadResponse() }
-    metrics.record(
+    desk.metrics.record(
       .now - start, method: request.method, route: context.coreContext.endpointPath.value, status: response.status)
     return response
   }
@@ -44,17 +41,41 @@ struct AnswerMiddleware: RouterMiddleware {
     if error is HTTPError, refusal.code == .notFound {
       refusal = routes.refusal(of: request.method, path: request.uri.path)
     }
+    return desk.answer(to: refusal, causedBy: error, requestID: context.requestID)
+  }
+}
+
+/// What the answers of the router and the direct answers have in common.
+struct AnswerDesk: Sendable {
+  let metrics = RequestMetrics()
+  let clock: any WallClock
+  let logger: Logger
+  private let dateField = DateField()
+
+  init(clock: any WallClock, logger: Logger) { (self.clock, self.logger) = (clock, logger) }
+
+  /// The value of the `Date` field.
+  var date: String { dateField.value(at: clock.now()) }
+
+  /// Adds the fields of every answer.
+  func complete(_ response: inout Response, requestID: String) {
+    response.headers[.requestID] = requestID
+    response.headers[.date] = date
+  }
+
+  /// Logs a refusal, and makes its answer.
+  func answer(to refusal: Refusal, causedBy error: any Error, requestID: String) -> Response {
     let level = refusal.isCausedByCaller ? .debug : refusal.code.answer.logLevel
-    if context.logger.logLevel <= level {
+    if logger.logLevel <= level {
       var metadata: Logger.Metadata = [
-        LogKeys.requestID: "\(context.requestID)", LogKeys.code: "\(refusal.code.rawValue)",
+        LogKeys.requestID: "\(requestID)", LogKeys.code: "\(refusal.code.rawValue)",
         LogKeys.detail: "\(refusal.detail)",
       ]
       // The cause is logged only where the caller is told less. Its text contains no payloads and no tokens.
       if !(error is Refusal) { metadata[LogKeys.cause] = "\(error)" }
-      context.logger.log(level: level, "Request refused", metadata: metadata)
+      logger.log(level: level, "Request refused", metadata: metadata)
     }
-    return Problem(refusal: refusal, requestID: context.requestID).response
+    return Problem(refusal: refusal, requestID: requestID).response
   }
 }
 

@@ -8,7 +8,8 @@ import Synchronization
 /// Concurrent requests with the same credentials share one check. The cache contains neither names nor passwords, only
 /// their HMAC under a key that never leaves the process.
 final class CredentialCache: Sendable {
-  private typealias Outcome = Result<Bool, AuthenticationError>
+  /// Until when the credentials may be used without asking again; nil if they are wrong.
+  private typealias Outcome = Result<ContinuousClock.Instant?, AuthenticationError>
 
   private enum Entry {
     case valid(until: ContinuousClock.Instant, atMost: ContinuousClock.Instant)
@@ -56,29 +57,32 @@ final class CredentialCache: Sendable {
     self.now = now
   }
 
-  /// Returns whether the credentials are valid, from the cache or by `check`.
-  /// Concurrent callers share one check.
+  /// Returns until when the credentials may be used without asking again, from the cache or by `check`; nil if they are
+  /// wrong. Concurrent callers share one check.
+  ///
+  /// The moment is at most a tenth of `timeToLive` away: whoever keeps the answer must ask again before the credentials
+  /// are forgotten, or each use would not count as one.
   ///
   /// `generation` is the version of the users that `check` uses. Results of older versions are neither remembered nor
   /// shared.
   func verify(
     _ credentials: BasicCredentials, generation: Int, check: () async throws(AuthenticationError) -> Bool
-  ) async throws(AuthenticationError) -> Bool {
+  ) async throws(AuthenticationError) -> ContinuousClock.Instant? {
     let key = digest(credentials, generation: generation)
     let moment = now()
-    let isKnown = state.withLock { state in
+    let known = state.withLock { state -> ContinuousClock.Instant? in
       state.advance(to: generation)
-      guard case .valid(let until, let last) = state.entries[key], until > moment else { return false }
+      guard case .valid(let until, let last) = state.entries[key], until > moment else { return nil }
       // Written once a second at most: many requests with the same credentials follow one another.
       let extended = min(moment + timeToLive, last)
       if extended - until >= .seconds(1) { state.entries[key] = .valid(until: extended, atMost: last) }
-      return true
+      return extended
     }
-    if isKnown { return true }
+    if let known { return min(known, moment + timeToLive / 10) }
     if let outcome = await join(key) { return try outcome.get() }
     let outcome: Outcome
     do {
-      outcome = .success(try await check())
+      outcome = .success(try await check() ? now() + min(timeToLive / 10, limit) : nil)
     } catch {
       outcome = .failure(error)
     }
@@ -107,7 +111,7 @@ final class CredentialCache: Sendable {
     let moment = now()
     let waiting: [CheckedContinuation<Outcome?, Never>] = state.withLock { state in
       guard case .pending(let waiting) = state.entries.removeValue(forKey: key) else { return [] }
-      if case .success(true) = outcome, generation == state.generation {
+      if case .success(.some) = outcome, generation == state.generation {
         state.makeRoom(capacity: capacity, at: moment)
         state.entries[key] = .valid(until: moment + min(timeToLive, limit), atMost: moment + limit)
       }

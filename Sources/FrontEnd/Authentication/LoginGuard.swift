@@ -26,6 +26,14 @@ final class LoginGuard: Sendable {
     /// Credentials that cannot be guessed.
     case unguessable(ClientAddress)
 
+    /// The digest of a user at its address, which is known after the login has succeeded; nil if that plays no part.
+    var login: Int? {
+      switch self {
+      case .known(let pair), .stranger(_, _, let pair): pair
+      case .unguessable: nil
+      }
+    }
+
     /// Whether the user is known at its address.
     var isKnown: Bool { if case .known = self { true } else { false } }
   }
@@ -78,6 +86,12 @@ final class LoginGuard: Sendable {
       return .success(.stranger(user: user, address: address, pair: pair))
     }
     return try admission.get()
+  }
+
+  /// Whether a login of the user at its address would be admitted as that of a known one.
+  func isKnown(_ login: Int) -> Bool {
+    let now = limits.now()
+    return state.withLock { $0.known.contains(login, at: now) }
   }
 
   /// Records that the credentials were right.

@@ -60,6 +60,12 @@ final class WatchedFile<Content: Sendable>: Sendable {
     return state.withLock { ($0.content, $0.generation) }
   }
 
+  /// Whether `latest()` would at once return the content of a generation.
+  func isCurrent(_ generation: Int) -> Bool {
+    let now = now()
+    return state.withLock { $0.generation == generation && now < $0.nextCheck }
+  }
+
   private func reload() {
     let stamp = FileStamp(path: path)
     guard stamp != state.withLock({ $0.stamp }) else { return }

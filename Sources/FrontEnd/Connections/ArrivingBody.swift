@@ -1,15 +1,18 @@
+import DequeModule
 import FanfareCore
-import HTTPTypes
+import HummingbirdCore
 import NIOCore
 import Synchronization
 
-/// The body of a request that is handed over in parts; a value of `RequestAggregator`.
+/// The body of a request that is handed over in parts; a value of its `BodySource`.
 struct ArrivingBody {
   /// Tells the requests of a connection apart: a body must not be read after its request was answered.
   let number: Int
   /// The value of `Content-Length`.
   let declaredLength: Int?
-  var parts = CircularBuffer<ByteBuffer>()
+  /// The network of the request's client.
+  let network: ClientAddress
+  var parts = Deque<ByteBuffer>()
   /// Whether the task has asked for the body.
   var isWanted = false
   /// Whether the client waits for `100 Continue`.
@@ -22,17 +25,14 @@ struct ArrivingBody {
   var taker: CheckedContinuation<ByteBuffer?, any Error>?
 
   /// A body before the first request.
-  init() { (number, declaredLength) = (0, nil) }
+  init() { (number, declaredLength, network) = (0, nil, .unknown) }
 
   /// The body of a request of which `collected` has arrived.
-  init(head: HTTPRequest, collected: ByteBuffer, number: Int) {
-    self.number = number
-    declaredLength = head.headerFields[.contentLength].flatMap { Int($0) }
-    if collected.readableBytes > 0 {
-      parts.append(collected)
-    } else {
-      awaitsContinue = head.headerFields[.expect]?.lowercased() == "100-continue"
-    }
+  init(
+    declaredLength: Int?, expectsContinue: Bool, collected: ByteBuffer, number: Int, network: ClientAddress
+  ) {
+    (self.number, self.declaredLength, self.network) = (number, declaredLength, network)
+    if collected.readableBytes > 0 { parts.append(collected) } else { awaitsContinue = expectsContinue }
   }
 
   /// Adds a part, or gives it to the task that waits for it.
@@ -59,35 +59,45 @@ struct ArrivingBody {
   }
 }
 
+/// Has the bodies that `BodyStream` reads. Confined to its event loop.
+protocol BodySource: AnyObject {
+  /// Gives the next part of the body of request `number`, nil at its end. The first call admits the body.
+  func takePart(of number: Int, _ continuation: CheckedContinuation<ByteBuffer?, any Error>)
+}
+
 /// The body of a request in parts, for the task that answers it. Reading it admits the body.
 struct BodyStream: AsyncSequence, Sendable {
   struct AsyncIterator: AsyncIteratorProtocol {
     let stream: BodyStream
 
     mutating func next() async throws -> ByteBuffer? {
-      let (requests, number) = (stream.requests, stream.number)
+      let (source, number) = (stream.source, stream.number)
       return try await withCheckedThrowingContinuation { continuation in
         // The task may run on another thread than the connection.
-        stream.eventLoop.execute { requests.value.takePart(of: number, continuation) }
+        stream.eventLoop.execute { source.value.takePart(of: number, continuation) }
       }
     }
   }
 
-  let requests: NIOLoopBound<RequestAggregator>
+  let source: NIOLoopBound<any BodySource>
   let eventLoop: any EventLoop
   let number: Int
 
   func makeAsyncIterator() -> AsyncIterator { AsyncIterator(stream: self) }
 }
 
-/// The body of a request for which the budget has no room. The refusal comes when it is read, after those of the
-/// caller.
-struct RefusedBody: AsyncSequence, Sendable {
+/// The body of a request for which the budget has no room.
+private struct RefusedBody: AsyncSequence, Sendable {
   struct AsyncIterator: AsyncIteratorProtocol {
     mutating func next() async throws -> ByteBuffer? { throw BodyBudget.refusal }
   }
 
   func makeAsyncIterator() -> AsyncIterator { AsyncIterator() }
+}
+
+extension RequestBody {
+  /// A body for which the budget has no room. The refusal comes when it is read, after those of the caller.
+  static var refused: RequestBody { RequestBody(asyncSequence: RefusedBody()) }
 }
 
 /// The bytes that the bodies of all connections together may occupy, shared among the networks of clients. Thread-safe.
@@ -132,4 +142,44 @@ final class BodyBudget: Sendable {
 
   /// The bytes that are taken.
   var taken: Int { state.withLock { $0.used } }
+}
+
+/// The bytes of the budget that one request holds until it is answered.
+struct BodyCharge {
+  /// The first bytes of each body are free: an ordinary request costs no atomic operation, and callers with large bodies
+  /// cannot keep out ordinary requests.
+  private static let uncountedBytes = 4096
+
+  private let budget: BodyBudget
+  private var taken = 0
+  /// The bytes of the request's body that have arrived.
+  private var arrived = 0
+  /// The network that the bytes are charged to.
+  private var network = ClientAddress.unknown
+
+  init(_ budget: BodyBudget) { self.budget = budget }
+
+  /// Charges bytes that have arrived from a network, which is the same for all of a request. Returns false if the budget
+  /// has no room for them.
+  mutating func add(_ bytes: Int, of network: @autoclosure () -> ClientAddress) -> Bool {
+    arrived += bytes
+    let due = arrived - Self.uncountedBytes - taken
+    guard due > 0 else { return true }
+    if taken == 0 { self.network = network() }
+    guard budget.take(due, of: self.network) else { return false }
+    taken += due
+    return true
+  }
+
+  /// Returns what is charged to be released later, and begins the next request. Nil if nothing is.
+  mutating func handOver() -> BodyCharge? {
+    defer { (taken, arrived) = (0, 0) }
+    return taken > 0 ? self : nil
+  }
+
+  /// Returns all bytes, for the next request.
+  mutating func release() {
+    if taken > 0 { budget.release(taken, of: network) }
+    (taken, arrived) = (0, 0)
+  }
 }

@@ -1,5 +1,4 @@
 import FanfareCore
-import HTTPTypes
 import HummingbirdCore
 import Metrics
 import NIOCore
@@ -16,6 +15,7 @@ final class ClientConnection: Sendable {
   let bypassesProxies: Bool
   private let proxies: TrustedProxies
   private let verified = Mutex<ClientCertificate?>(nil)
+  private let callers = Mutex(RememberedCallers())
   /// When the connection became idle, in nanoseconds of the event loops' clock; `busy` while a request is open.
   private let idleSince: Atomic<UInt64>
   private let known = Atomic(false)
@@ -31,9 +31,10 @@ final class ClientConnection: Sendable {
     idleSince = Atomic(NIODeadline.now().uptimeNanoseconds)
   }
 
-  /// The address of the client of a request: the peer, or the client that a trusted proxy names.
-  func client(of fields: HTTPFields) -> ClientAddress {
-    isProxy ? proxies.client(in: fields, behind: peer) : peer
+  /// The address of the client of a request: the peer, or the client that a trusted proxy names in the value of
+  /// `X-Forwarded-For`.
+  func client(forwardedFor: String?) -> ClientAddress {
+    isProxy ? proxies.client(in: forwardedFor, behind: peer) : peer
   }
 
   /// The client's certificate, verified by TLS. Set before the first request.
@@ -48,15 +49,25 @@ final class ClientConnection: Sendable {
   /// Notes that a caller has authenticated.
   func becomeKnown() { if !isKnown { known.store(true, ordering: .relaxed) } }
 
+  /// Remembers whom a request was authenticated as.
+  func remember(_ entry: RememberedCaller) { callers.withLock { $0.add(entry) } }
+
+  /// Returns whom an earlier request with the same fields was authenticated as.
+  func remembered(_ fields: RequestFields, in hub: HubName) -> RememberedCaller? {
+    callers.withLock { $0.find(fields.authorization, isProxy ? fields.forwardedFor : nil, hub) }
+  }
+
   /// The moment since which no request is open; nil while one is.
   var idle: NIODeadline? {
-    let since = idleSince.load(ordering: .relaxed)
+    let since = idleSince.load(ordering: .sequentiallyConsistent)
     return since == Self.busy ? nil : .uptimeNanoseconds(since)
   }
 
   func becomeBusy() { idleSince.store(Self.busy, ordering: .relaxed) }
 
-  func becomeIdle(at now: NIODeadline) { idleSince.store(now.uptimeNanoseconds, ordering: .relaxed) }
+  /// Ordered before a look at `ConnectionTable.isFull`: either the table finds the connection idle, or the connection
+  /// finds the table full.
+  func becomeIdle(at now: NIODeadline) { idleSince.store(now.uptimeNanoseconds, ordering: .sequentiallyConsistent) }
 }
 
 /// The open connections of a front end and their places. Thread-safe.
@@ -82,13 +93,15 @@ final class ConnectionTable: Sendable {
   private let evicted = Counter(label: "fanfare_http_connections_closed_total", dimensions: [("reason", "evicted")])
   private let refused = Counter(label: "fanfare_http_connections_closed_total", dimensions: [("reason", "perAddress")])
 
+  private let floods = Counter(label: "fanfare_http_connections_closed_total", dimensions: [("reason", "flood")])
+
   /// `maximumPerAddress` counts IPv6 addresses by their first 64 bits. Trusted proxies are exempt.
   init(maximum: Int, maximumPerAddress: Int) {
     (self.maximum, self.maximumPerAddress) = (maximum, maximumPerAddress)
   }
 
   /// Whether connections wait to be accepted. One that becomes idle then closes itself.
-  var isFull: Bool { lacksRoom.load(ordering: .relaxed) }
+  var isFull: Bool { lacksRoom.load(ordering: .sequentiallyConsistent) }
 
   /// Adds a connection. Returns false if its address has all the connections it may have.
   func add(_ connection: ClientConnection) -> Bool {
@@ -101,9 +114,12 @@ final class ConnectionTable: Sendable {
     open.record(count)
     if !isWelcome { refused.increment() }
     // When the gate looked for one to close, this one was not there.
-    if isFull { evict() }
+    if isFull { evict(except: connection) }
     return isWelcome
   }
+
+  /// Counts a connection that is closed because it sends too much that leads to no answer.
+  func noteFlood() { floods.increment() }
 
   /// Removes a connection that has closed.
   func remove(_ connection: ClientConnection) {
@@ -121,20 +137,20 @@ final class ConnectionTable: Sendable {
   fileprivate func hasRoom(beside count: Int) -> Bool {
     let hasRoom = count < maximum
     accepted.store(count, ordering: .relaxed)
-    lacksRoom.store(!hasRoom, ordering: .relaxed)
+    lacksRoom.store(!hasRoom, ordering: .sequentiallyConsistent)
     if !hasRoom { evict() }
     return hasRoom
   }
 
-  /// Closes the connections that are idle longest.
-  private func evict() {
+  /// Closes the connections that are idle longest; not the one that is being added: it has no handlers yet.
+  private func evict(except added: ClientConnection? = nil) {
     let accepted = accepted.load(ordering: .relaxed)
     let candidates = state.withLock { state -> [(connection: ClientConnection, since: NIODeadline)] in
       let all = state.connections.values
       // A stranger that is busy or not added yet gives way soon.
       let areKnown = all.count >= accepted && all.allSatisfy(\.isKnown)
       return all.compactMap { connection -> (connection: ClientConnection, since: NIODeadline)? in
-        guard areKnown || !connection.isKnown else { return nil }
+        guard connection !== added, areKnown || !connection.isKnown else { return nil }
         return connection.idle.map { (connection: connection, since: $0) }
       }
     }

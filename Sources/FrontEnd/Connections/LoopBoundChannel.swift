@@ -3,26 +3,24 @@ import HummingbirdCore
 import Logging
 import NIOCore
 import NIOHTTP1
-import NIOHTTPTypes
-import NIOHTTPTypesHTTP1
 
-/// An HTTP/1.1 connection that handles its requests on its own event loop.
-/// This saves hops between threads.
+/// A connection that handles its requests on its own event loop. This saves hops between threads.
 ///
-/// `RequestAggregator` hands the requests over, one at a time.
+/// `HTTP1Connection` hands the requests over one at a time, `HTTP2Connection` as they come.
 struct LoopBoundChannel: ServerChildChannel {
   struct Value: ServerChildChannelValue {
     let connection: ClientConnection
-    fileprivate let requests: NIOLoopBound<RequestAggregator>
+    fileprivate let choice: NIOLoopBound<ProtocolChoice>
 
     var channel: any Channel { connection.channel }
   }
 
   /// The limits and shared parts of all connections of a listener.
   struct Configuration: Sendable {
-    let guarding: ConnectionGuard.Limits
-    let reading: RequestAggregator.Limits
+    var times: ConnectionLife.Limits
+    let reading: HTTP1Connection.Limits
     let decoder: NIOHTTPDecoderLimitConfiguration
+    let http2: HTTP2Connection.Limits
     let table: ConnectionTable
     let budget: BodyBudget
     let proxies: TrustedProxies
@@ -30,6 +28,8 @@ struct LoopBoundChannel: ServerChildChannel {
     let requiresProxy: Bool
     /// Nil for a listener without TLS.
     let tls: ServerTLS?
+    /// Nil: all requests go to the responder.
+    let direct: DirectRoutes?
   }
 
   typealias Responder = @Sendable (Request, ClientConnection) async throws -> Response
@@ -52,71 +52,137 @@ struct LoopBoundChannel: ServerChildChannel {
       try channel.syncOptions?.setOption(.maxMessagesPerRead, value: 1)
       let pipeline = channel.pipeline.syncOperations
       if let tls = configuration.tls { try tls.addHandlers(to: pipeline, of: connection) }
-      try pipeline.configureHTTPServerPipeline(
-        withPipeliningAssistance: false, withErrorHandling: false,
-        // HTTP types have been validated.
-        withOutboundHeaderValidation: false, withEncoderConfiguration: .init(),
-        withDecoderLimitConfiguration: configuration.decoder)
-      try pipeline.addHandler(RequestRules())
-      try pipeline.addHandler(HTTP1ToHTTPServerCodec(secure: configuration.tls != nil))
-      try pipeline.addHandler(
-        ConnectionGuard(limits: configuration.guarding, connection: connection, table: table, isWelcome: isWelcome))
-      let requests = RequestAggregator(
-        limits: configuration.reading, budget: configuration.budget, connection: connection)
-      try pipeline.addHandler(requests)
-      return Value(connection: connection, requests: NIOLoopBound(requests, eventLoop: channel.eventLoop))
+      let deadline = NIODeadline.now() + TimeAmount(configuration.times.firstRequestTimeout)
+      let choice = ProtocolChoice(isSecure: configuration.tls != nil, deadline: deadline, isWelcome: isWelcome) {
+        choice, pipeline in
+        var times = configuration.times
+        times.firstRequestTimeout = .nanoseconds(max(0, (deadline - .now()).nanoseconds))
+        let life = ConnectionLife(limits: times, connection: connection, table: table, isWelcome: isWelcome)
+        return switch choice {
+        case .http1: .http1(try addHTTP1(to: pipeline, connection, life))
+        case .http2: .http2(try addHTTP2(to: pipeline, connection, life))
+        }
+      }
+      try pipeline.addHandler(choice)
+      return Value(connection: connection, choice: NIOLoopBound(choice, eventLoop: channel.eventLoop))
     }
   }
 
+  private func addHTTP1(
+    to pipeline: ChannelPipeline.SynchronousOperations, _ connection: ClientConnection, _ life: ConnectionLife
+  ) throws -> HTTP1Connection {
+    let decoder = HTTPRequestDecoder(limitConfiguration: configuration.decoder)
+    try pipeline.addHandler(ByteToMessageHandler(decoder))
+    let requests = HTTP1Connection(
+      connection, limits: configuration.reading, budget: configuration.budget, life: life,
+      isSecure: configuration.tls != nil, direct: direct(on: pipeline.eventLoop))
+    try pipeline.addHandler(requests)
+    return requests
+  }
+
+  private func addHTTP2(
+    to pipeline: ChannelPipeline.SynchronousOperations, _ connection: ClientConnection, _ life: ConnectionLife
+  ) throws -> HTTP2Connection {
+    let requests = HTTP2Connection(
+      connection, limits: configuration.http2, budget: configuration.budget, life: life, table: configuration.table,
+      isSecure: configuration.tls != nil, direct: direct(on: pipeline.eventLoop))
+    try pipeline.addHandler(requests)
+    return requests
+  }
+
+  private func direct(on eventLoop: any EventLoop) -> HTTP1Connection.Direct? {
+    configuration.direct.map { HTTP1Connection.Direct(routes: $0, mailbox: $0.mailbox(of: eventLoop)) }
+  }
+
   func handle(value: Value, logger: Logger) async {
+    let loop = value.channel.eventLoop
     await withTaskCancellationHandler {
-      await withTaskExecutorPreference(EventLoopExecutor(value.channel.eventLoop)) {
-        await answer(value, logger: logger)
+      await withTaskExecutorPreference(EventLoopExecutor(loop)) {
+        switch await value.choice.value.chosen() {
+        case .http1(let requests):
+          await answer(NIOLoopBound(requests, eventLoop: loop), of: value.connection, logger: logger)
+        case .http2(let requests):
+          await answer(NIOLoopBound(requests, eventLoop: loop), of: value.connection, logger: logger)
+        case nil: break
+        }
       }
     } onCancel: {
       value.channel.close(promise: nil)
     }
   }
 
-  private func answer(_ value: Value, logger: Logger) async {
-    while let request = await value.requests.value.next() {
+  private func answer(
+    _ requests: NIOLoopBound<HTTP1Connection>, of connection: ClientConnection, logger: Logger
+  ) async {
+    while let request = await requests.value.next() {
       do {
-        let response = try await responder(request, value.connection)
-        value.requests.value.write(.head(response.head))
-        try await response.body.write(AnswerWriter(requests: value.requests))
+        let response = try await responder(request, connection)
+        try await response.body.write(
+          AnswerWriter { body in requests.value.answer(response.head, body: body) })
       } catch {
         logger.debug("Connection closed: answering a request failed", metadata: [LogKeys.cause: "\(error)"])
-        value.channel.close(promise: nil)
+        connection.channel.close(promise: nil)
+      }
+    }
+  }
+
+  private func answer(
+    _ requests: NIOLoopBound<HTTP2Connection>, of connection: ClientConnection, logger: Logger
+  ) async {
+    await withDiscardingTaskGroup { group in
+      while let (request, streamID) = await requests.value.next() {
+        group.addTask {
+          do {
+            let response = try await responder(request, connection)
+            try await response.body.write(
+              AnswerWriter { body in requests.value.answer(response.head, body: body, to: streamID) })
+          } catch {
+            logger.debug("Stream reset: answering a request failed", metadata: [LogKeys.cause: "\(error)"])
+            requests.value.abandon(streamID)
+          }
+        }
       }
     }
   }
 }
 
-/// Writes the body of the answer to a request of `RequestAggregator`.
+/// Collects the body of an answer, and gives it to the connection.
 private struct AnswerWriter: ResponseBodyWriter {
-  let requests: NIOLoopBound<RequestAggregator>
+  private let give: @Sendable (ByteBuffer) -> Void
+  private var body = ByteBuffer()
 
-  func write(_ buffer: ByteBuffer) async throws { requests.value.write(.body(buffer)) }
+  init(_ give: @escaping @Sendable (ByteBuffer) -> Void) { self.give = give }
 
-  consuming func finish(_ trailingHeaders: HTTPFields?) async throws {
-    requests.value.finish(trailers: trailingHeaders)
+  mutating func write(_ buffer: ByteBuffer) async throws {
+    if body.readableBytes == 0 { body = buffer } else { body.writeImmutableBuffer(buffer) }
   }
+
+  consuming func finish(_ trailingHeaders: HTTPFields?) async throws { give(body) }
 }
 
-extension ChannelHandlerContext {
-  /// Calls the closure when all answers handed over so far are written, or cannot be written.
-  /// It is called once, on the event loop.
-  ///
-  /// It waits for an empty write behind them. Call it on the event loop.
-  func whenWritten(_ act: @escaping (ChannelHandlerContext) -> Void) {
-    let written = eventLoop.makePromise(of: Void.self)
-    written.futureResult.assumeIsolated().whenComplete { _ in act(self) }
-    do {
-      let encoder = try pipeline.syncOperations.context(handlerType: HTTPResponseEncoder.self)
-      encoder.writeAndFlush(NIOAny(ByteBuffer()), promise: written)
-    } catch {
-      // The connection and its handlers are gone.
-      written.fail(error)
-    }
+/// Where a request waits for the connection's task, or the task for a request. Confined to the event loop.
+struct Handover {
+  private var request: Request?
+  private var taker: CheckedContinuation<Request?, Never>?
+
+  /// Returns the waiting request.
+  mutating func take() -> Request? {
+    defer { request = nil }
+    return request
+  }
+
+  /// Notes that the task waits for a request.
+  mutating func wait(_ taker: CheckedContinuation<Request?, Never>) { self.taker = taker }
+
+  mutating func give(_ request: Request) {
+    guard let taker else { return self.request = request }
+    self.taker = nil
+    taker.resume(returning: request)
+  }
+
+  /// Lets a waiting task end.
+  mutating func end() {
+    taker?.resume(returning: nil)
+    taker = nil
   }
 }

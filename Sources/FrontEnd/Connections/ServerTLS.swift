@@ -8,7 +8,7 @@ import X509
 
 /// TLS of the callers' listener. New connections use the identity that was given last. Thread-safe.
 ///
-/// TLS 1.2 or later, HTTP/1.1 by ALPN.
+/// TLS 1.2 or later, HTTP/2 or HTTP/1.1 by ALPN.
 package final class ServerTLS: Sendable {
   /// Whether a client must present a certificate.
   package enum ClientCertificates: String, CaseIterable, Sendable {
@@ -104,7 +104,7 @@ package final class ServerTLS: Sendable {
     var configuration = TLSConfiguration.makeServerConfiguration(
       certificateChain: identity.certificates.map { .certificate($0) }, privateKey: .privateKey(identity.key))
     configuration.minimumTLSVersion = .tlsv12
-    configuration.applicationProtocols = ["http/1.1"]
+    configuration.applicationProtocols = ["h2", "http/1.1"]
     // A client that does not answer the closing must not keep its place.
     configuration.shutdownTimeout = .seconds(1)
     switch clients {

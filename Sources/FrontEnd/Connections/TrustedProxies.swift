@@ -25,8 +25,8 @@ package struct TrustedProxies: Hashable, Sendable {
   ///
   /// Each proxy appends the address from which it was called; what stands further left may be anything that the client
   /// has sent. Where an entry is no address, the proxy that wrote it is the last one known.
-  func client(in fields: HTTPFields, behind proxy: ClientAddress) -> ClientAddress {
-    guard let field = fields[.forwardedFor] else { return proxy }
+  func client(in forwardedFor: String?, behind proxy: ClientAddress) -> ClientAddress {
+    guard let field = forwardedFor else { return proxy }
     var last = proxy
     for entry in field.split(separator: ",").reversed() {
       guard let address = ClientAddress(forwarded: entry) else { return last }
@@ -75,5 +75,5 @@ extension ClientAddress {
 
 extension HTTPField.Name {
   // The initialiser returns nil only for invalid field names; this literal is valid.
-  fileprivate static let forwardedFor = HTTPField.Name("X-Forwarded-For")!
+  static let forwardedFor = HTTPField.Name("X-Forwarded-For")!
 }

@@ -25,28 +25,32 @@ struct NotificationRoutes: Sendable {
 
   private func notify(_ request: Request, by caller: Caller) async throws -> Response {
     let key = try IdempotencyKey(of: request.headers)
-    let query = try Query(of: request)
-    guard let platform = Platform(name: try query.required("pns")) else {
-      throw Refusal(.invalidParameter, "pns must be apns, gcm, fcm or wns")
-    }
-    let recipient = try recipient(in: query)
+    let (platform, recipient) = try Self.target(of: try Query(of: request))
     let message = try await message(in: request)
     let origin = SendOrigin(request, by: caller, at: clock.now())
     let id = try await idempotency.run(
       key, for: Fingerprint("notifications", platform.rawValue, recipient, message), by: caller,
       at: origin.receivedAt, id: Identities.send(at: origin.receivedAt)
     ) { id in
-      let fields = AppNotification.message("From \(caller.user): \(message)", to: recipient, on: platform)
-      try await intake.accept(try Submission(fields, id: id, from: origin), into: caller.hub)
+      let submission = try Submission(notifying: recipient, on: platform, of: message, id: id, from: origin)
+      try await intake.accept(submission, into: caller.hub)
     }
-    return .accepted(id, in: caller.hub)
+    return AcceptedSend(id: id, hub: caller.hub, state: nil).response
+  }
+
+  /// Reads the query of a notification.
+  static func target(of query: Query) throws(Refusal) -> (platform: Platform, recipient: String) {
+    guard let platform = Platform(name: try query.required("pns")) else {
+      throw Refusal(.invalidParameter, "pns must be apns, gcm, fcm or wns")
+    }
+    return (platform, try recipient(in: query))
   }
 
   private func notifySecurely(
     _ request: Request, _ context: FrontEndContext, by caller: Caller
   ) async throws -> Response {
     let key = try IdempotencyKey(of: request.headers)
-    let recipient = try recipient(in: try Query(of: request))
+    let recipient = try Self.recipient(in: try Query(of: request))
     let payload = try await message(in: request)
     let lifetime = securePayloadLifetime
     let origin = SendOrigin(request, by: caller, at: clock.now())
@@ -81,7 +85,7 @@ struct NotificationRoutes: Sendable {
         throw error
       }
     }
-    return .accepted(send, in: caller.hub)
+    return AcceptedSend(id: send, hub: caller.hub, state: nil).response
   }
 
   private func read(_ request: Request, _ context: FrontEndContext, by caller: Caller) async throws -> Response {
@@ -113,15 +117,19 @@ struct NotificationRoutes: Sendable {
     }
   }
 
-  private func recipient(in query: Query) throws(Refusal) -> String {
+  private static func recipient(in query: Query) throws(Refusal) -> String {
     guard let name = try query.userName("to_tag") else { throw Refusal(.invalidParameter, "to_tag is missing") }
     return name
   }
 
-  /// Reads the body: one JSON string.
+  /// Reads the body.
   private func message(in request: Request) async throws -> String {
     try MediaType.json.require(of: request)
-    let body = try await request.bytes(upTo: maximumBodySize)
+    return try Self.message(reading: try await request.bytes(upTo: maximumBodySize))
+  }
+
+  /// Reads the body of a notification: one JSON string.
+  static func message(reading body: ArraySlice<UInt8>) throws(Refusal) -> String {
     do throws(JSONError) {
       var reader = try JSONReader(body, refusesLoneSurrogates: true)
       let message = try reader.readString()
@@ -130,6 +138,16 @@ struct NotificationRoutes: Sendable {
     } catch {
       throw Refusal(error)
     }
+  }
+}
+
+extension Submission {
+  /// Makes the send of a notification.
+  init(
+    notifying recipient: String, on platform: Platform, of message: String, id: SendID, from origin: SendOrigin
+  ) throws(Refusal) {
+    let text = "From \(origin.caller.user): \(message)"
+    try self.init(AppNotification.message(text, to: recipient, on: platform), id: id, from: origin)
   }
 }
 

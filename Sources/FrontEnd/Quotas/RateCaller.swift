@@ -61,23 +61,26 @@ struct RateCaller {
       && ownArrival <= now.microseconds && blockedUntil <= now && failedUntil <= now
   }
 
+  /// Whether a permit is here.
+  func hasPermit(_ limit: RateLimit, at now: UnixTime) -> Bool {
+    var copy = self
+    return copy.permitsHere(limit, at: now).count > 0
+  }
+
+  /// Takes all of `count` permits if they are here. Otherwise returns false and takes none.
+  mutating func takeAtOnce(_ count: Int, _ limit: RateLimit, at now: UnixTime) -> Bool {
+    let here = permitsHere(limit, at: now)
+    guard here.count >= count else { return false }
+    use(count, here, limit, at: now)
+    return true
+  }
+
   /// Takes `count` permits, `asWhole` all or none, or says what must be done before.
   mutating func decide(_ count: Int, _ limit: RateLimit, at now: UnixTime, asWhole: Bool) -> Decision {
-    expireCredit(at: now)
-    let own = ownRoom(limit, at: now)
-    let waiting = Int((unused.left(at: now.microseconds) / limit.interval + 1e-9).rounded(.down))
-    let available = credit.permits + waiting + own.room
+    let here = permitsHere(limit, at: now)
+    let available = here.count
     func use(_ count: Int) -> Decision {
-      let reserved = min(count, credit.permits)
-      credit.permits -= reserved
-      let returned = min(count - reserved, waiting)
-      if returned > 0 {
-        unused.add(-Double(returned) * limit.interval, at: now.microseconds, until: credit.reservedUntil)
-      }
-      let rest = count - reserved - returned
-      if rest > 0 {
-        ownArrival = now.microseconds + Int64((own.ahead + Double(rest) * own.interval).rounded(.up))
-      }
+      self.use(count, here, limit, at: now)
       return .admitted(count)
     }
     if available >= count { return use(count) }
@@ -139,6 +142,34 @@ struct RateCaller {
     let span = Double(min(credit.permits, limit.burst)) * limit.interval
     unused.add(span, at: present, until: credit.reservedUntil)
     credit.permits = 0
+  }
+
+  /// The permits that need no reservation.
+  private struct Here {
+    let reserved: Int
+    let unused: Int
+    let own: (room: Int, ahead: Double, interval: Double)
+
+    var count: Int { reserved + unused + own.room }
+  }
+
+  private mutating func permitsHere(_ limit: RateLimit, at now: UnixTime) -> Here {
+    expireCredit(at: now)
+    let unused = Int((unused.left(at: now.microseconds) / limit.interval + 1e-9).rounded(.down))
+    return Here(reserved: credit.permits, unused: unused, own: ownRoom(limit, at: now))
+  }
+
+  /// Uses `count` of the permits that are here.
+  private mutating func use(_ count: Int, _ here: Here, _ limit: RateLimit, at now: UnixTime) {
+    let reserved = min(count, here.reserved)
+    credit.permits -= reserved
+    let returned = min(count - reserved, here.unused)
+    if returned > 0 {
+      unused.add(-Double(returned) * limit.interval, at: now.microseconds, until: credit.reservedUntil)
+    }
+    let rest = count - reserved - returned
+    guard rest > 0 else { return }
+    ownArrival = now.microseconds + Int64((here.own.ahead + Double(rest) * here.own.interval).rounded(.up))
   }
 
   /// The free permits of the front end's own share: GCRA at a hundredth of the rate.

@@ -68,6 +68,21 @@ final class RateGate: Sendable {
     }
   }
 
+  /// Whether the front end has a permit of the caller.
+  func hasPermit(of user: String, within limit: RateLimit, at now: UnixTime) -> Bool {
+    let key = Array(user.utf8)
+    return state.withLock { ($0.callers[key] ?? RateCaller()).hasPermit(limit, at: now) }
+  }
+
+  /// Takes all of `count` permits if the front end has them. Otherwise returns false and takes none.
+  func takeAtOnce(_ count: Int, by user: String, within limit: RateLimit, at now: UnixTime) -> Bool {
+    let key = Array(user.utf8)
+    return state.withLock { state in
+      sweep(&state, at: now)
+      return state.callers[key, default: RateCaller()].takeAtOnce(count, limit, at: now)
+    }
+  }
+
   /// Returns permits of sends that were not accepted. The caller can use them at once, others after `takeReturns`.
   ///
   /// Permits that have become free since they were taken, `elapsed` ago, are not returned.

@@ -69,9 +69,16 @@ struct AccessControl: Sendable {
     let hub = HubName(name).flatMap { hubs[$0] }
     do {
       let origin = LoginOrigin(address: context.clientAddress, isKnown: admission.isKnown)
-      if let caller = try await check(credentials, origin, hub) {
+      if let (caller, validity) = try await check(credentials, origin, hub) {
         logins.succeed(admission)
         context.connection.becomeKnown()
+        if let validity {
+          context.connection.remember(
+            RememberedCaller(
+              credentials: request.headers[.authorization].map(CredentialsDigest.init),
+              forwardedFor: context.connection.isProxy ? request.headers[.forwardedFor] : nil,
+              caller: caller, login: admission.login, validity: validity))
+        }
         return caller
       }
     } catch AuthenticationError.notFetched {
@@ -89,6 +96,14 @@ struct AccessControl: Sendable {
     throw unauthenticated("the credentials are wrong", after: credentials)
   }
 
+  /// Returns the caller that a connection's last requests with the same fields were authenticated as, if the router's
+  /// way would authenticate it again without waiting and without counting anything.
+  func remembered(_ fields: RequestFields, in hub: HubName, on connection: ClientConnection) -> Caller? {
+    guard let entry = connection.remembered(fields, in: hub), entry.validity.isValid else { return nil }
+    if let login = entry.login, !logins.isKnown(login) { return nil }
+    return entry.caller
+  }
+
   /// Takes a failed login from the user's quota, which all front ends share. Once it is used up, this front end refuses
   /// the user's logins where it is not known. While the database is away, the budgets of this front end are the limit.
   private func charge(_ admission: LoginGuard.Admission, _ credentials: Credentials, _ hub: HubEntry?) async {
@@ -102,7 +117,9 @@ struct AccessControl: Sendable {
   }
 
   /// Returns the owner of the credentials; nil if they are wrong or there is no such hub.
-  private func check(_ credentials: Credentials, _ origin: LoginOrigin, _ hub: HubEntry?) async throws -> Caller? {
+  private func check(
+    _ credentials: Credentials, _ origin: LoginOrigin, _ hub: HubEntry?
+  ) async throws -> (caller: Caller, validity: Validity?)? {
     guard let hub else {
       let stranger = credentials.ofStranger
       for authenticator in decoy.authenticators {
@@ -110,11 +127,13 @@ struct AccessControl: Sendable {
       }
       return nil
     }
+    // A hub has one authenticator for each kind of credentials, and API keys are no JSON Web Tokens: no other one of
+    // the list could admit the same credentials while the validity of this principal lasts.
     for authenticator in hub.authenticators {
       guard let principal = try await authenticator.authenticate(credentials, hub: hub.name, from: origin) else {
         continue
       }
-      return Caller(user: principal.user, scopes: principal.scopes, hub: hub)
+      return (Caller(user: principal.user, scopes: principal.scopes, hub: hub), principal.validity)
     }
     return nil
   }

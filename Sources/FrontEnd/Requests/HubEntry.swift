@@ -1,8 +1,8 @@
 import FanfareCore
 import Metrics
 
-/// A hub with its metrics and quotas.
-struct HubEntry: Sendable {
+/// A hub with its metrics and quotas. A class, because each request hands it on several times.
+final class HubEntry: Sendable {
   let name: HubName
   let authenticators: [any Authenticator]
   let metrics: HubMetrics

@@ -16,10 +16,10 @@ enum RequestIdentity {
     return Identities.random(of: Subject.self).description
   }
 
-  /// Returns the caller's W3C `traceparent`, or nil if it is missing or malformed (Trace Context §3.2).
+  /// Returns the value of W3C's `traceparent`, or nil if it is missing or malformed (Trace Context §3.2).
   /// Of later versions only the part that is common to all is checked.
-  static func traceparent(of headers: HTTPFields) -> String? {
-    guard let value = headers[.traceparent] else { return nil }
+  static func traceparent(given value: String?) -> String? {
+    guard let value else { return nil }
     let bytes = Array(value.utf8)
     guard bytes.count == 55 || (bytes.count > 55 && bytes.count <= 128 && bytes[55] == UInt8(ascii: "-")) else {
       return nil

@@ -10,8 +10,11 @@ struct Query {
   private var parameters: [(name: String, value: String)] = []
 
   /// Parses a request's query. Throws if a percent escape is malformed or the result is not UTF-8.
-  init(of request: Request) throws(Refusal) {
-    guard let query = request.uri.query else { return }
+  init(of request: Request) throws(Refusal) { try self.init(request.uri.query) }
+
+  /// Parses the text behind the `?` of a request target.
+  init(_ query: String?) throws(Refusal) {
+    guard let query else { return }
     for part in query.utf8.split(separator: UInt8(ascii: "&")) {
       let end = part.firstIndex(of: UInt8(ascii: "=")) ?? part.endIndex
       guard let name = Self.decoded(part[..<end]), let value = Self.decoded(part[end...].dropFirst()) else {
@@ -114,6 +117,9 @@ struct MediaType {
     usual = ["", ";charset=utf-8", "; charset=utf-8"].map { names[0] + $0 }
   }
 
+  /// Whether a value of `Content-Type` is one of the usual spellings of the first type.
+  func isUsual(_ field: String) -> Bool { usual.contains(field) }
+
   /// Throws `.unsupportedMediaType` unless the body has one of the types in UTF-8, without a content coding.
   /// A request without a body needs no type.
   func require(of request: Request) throws(Refusal) {
@@ -126,7 +132,7 @@ struct MediaType {
       }
       return
     }
-    guard !usual.contains(field) else { return }
+    guard !isUsual(field) else { return }
     // Letter case, white space and quotes around a charset are insignificant.
     var text: [UInt8] = []
     for byte in field.utf8 where byte != UInt8(ascii: " ") && byte != UInt8(ascii: "\t") && byte != UInt8(ascii: "\"") {

@@ -34,13 +34,48 @@ struct SendIntake: Sendable {
         return
       }
       // The sink returns as many results as it gets records.
-      if case .failure(let error) = await sink.send([record])[0] { throw Refusal(describing: error) }
-      hub.metrics.accepted.increment()
-      hub.metrics.acceptance.record(duration: .now - start)
+      try count(await sink.send([record])[0], into: hub, since: start)
     } catch {
       if !isTried || Refusal(describing: error).isCertain { await admission.giveBack([0], at: clock.now()) }
       throw error
     }
+  }
+
+  /// Takes from the sender's quotas and makes the record, if the send needs nothing else than Kafka's acknowledgement.
+  /// Otherwise returns nil and takes nothing. What it returns must be submitted.
+  func prepareAtOnce(_ submission: Submission, into hub: HubEntry) -> PreparedSend? {
+    guard !sink.refusesRecords, hasRoom() else { return nil }
+    do throws(Refusal) {
+      let record = try record(of: submission.send)
+      guard hub.quotas.admitAtOnce(submission) else { return nil }
+      return PreparedSend(record: record, sender: submission.send.sender ?? "", receivedAt: submission.receivedAt)
+    } catch {
+      return nil
+    }
+  }
+
+  /// Counts a prepared send that was accepted. Otherwise gives back what it has taken, and throws why.
+  func finish(
+    _ send: PreparedSend, _ result: SendResult, into hub: HubEntry, since start: ContinuousClock.Instant
+  ) throws(Refusal) {
+    do throws(Refusal) {
+      try count(result, into: hub, since: start)
+    } catch {
+      let now = clock.now()
+      if error.isCertain {
+        hub.quotas.refund(1, of: .sends, to: send.sender, after: max(.zero, now - send.receivedAt), at: now)
+      }
+      throw error
+    }
+  }
+
+  /// Counts an accepted send. Throws why it was not accepted.
+  private func count(
+    _ result: SendResult, into hub: HubEntry, since start: ContinuousClock.Instant
+  ) throws(Refusal) {
+    if case .failure(let error) = result { throw Refusal(describing: error) }
+    hub.metrics.accepted.increment()
+    hub.metrics.acceptance.record(duration: .now - start)
   }
 
   /// Accepts several sends of one sender, each on its own: the first ones as far as the quotas allow.
@@ -165,6 +200,15 @@ struct SendIntake: Sendable {
   }
 }
 
+package typealias SendResult = Result<RecordPosition, RDKafkaError>
+
+/// A send that is admitted and only has to be produced.
+struct PreparedSend: Sendable {
+  let record: ProducerRecord
+  fileprivate let sender: String
+  fileprivate let receivedAt: UnixTime
+}
+
 /// Makes records durable. Called by the front end; implemented by RDKafka's producer.
 package protocol SendSink: Sendable {
   /// Whether records are refused at once, because no broker is reachable. Must not block.
@@ -177,17 +221,22 @@ package protocol SendSink: Sendable {
   /// Produces a record.
   /// Calls `completion` once, within a bounded time, when the record is acknowledged by all in-sync replicas or has
   /// failed.
-  func submit(_ record: ProducerRecord, completion: @escaping @Sendable (Result<RecordPosition, RDKafkaError>) -> Void)
+  func submit(_ record: ProducerRecord, completion: @escaping @Sendable (SendResult) -> Void)
+
+  /// Produces records like the other method, but takes many at a time.
+  func submit(_ records: [ProducerRecord], each completion: @escaping @Sendable (Int, SendResult) -> Void)
 }
 
 extension SendSink {
   package var refusesRecords: Bool { false }
+
+  package func submit(_ records: [ProducerRecord], each completion: @escaping @Sendable (Int, SendResult) -> Void) {
+    for (index, record) in records.enumerated() { submit(record) { completion(index, $0) } }
+  }
 }
 
 extension Producer: SendSink {
-  package func submit(
-    _ record: ProducerRecord, completion: @escaping @Sendable (Result<RecordPosition, RDKafkaError>) -> Void
-  ) {
+  package func submit(_ record: ProducerRecord, completion: @escaping @Sendable (SendResult) -> Void) {
     // The producer returns as many results as it gets records.
     submit([record]) { completion($0[0]) }
   }

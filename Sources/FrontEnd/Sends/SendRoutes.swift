@@ -37,7 +37,7 @@ struct SendRoutes: Sendable {
     let id = try await idempotency.run(
       key, for: Fingerprint("sends", body: body), by: caller, at: now, id: submission.send.id
     ) { try await intake.accept(submission.identified(as: $0), into: caller.hub) }
-    return .accepted(id, in: caller.hub, state: submission.isHeld ? .scheduled : .accepted)
+    return AcceptedSend(id: id, hub: caller.hub, state: submission.isHeld ? .scheduled : .accepted).response
   }
 
   private func sendBatch(_ request: Request, _ context: FrontEndContext, by caller: Caller) async throws -> Response {
@@ -85,16 +85,28 @@ struct SendRoutes: Sendable {
   }
 }
 
-extension Response {
-  /// Makes the answer to a durable send: 202 with its id and state, or without a state 200 with its id.
-  /// The apps in the field show any other status than 200 as an error.
-  static func accepted(_ send: SendID, in hub: HubEntry, state: SendReport.State? = nil) -> Response {
-    let body = JSONWriter.object(capacity: 72) {
-      $0.member("id", send)
+/// A durable send, which is answered with 202, its id and state, or without a state with 200 and its id.
+/// The apps in the field show any other status than 200 as an error.
+struct AcceptedSend: Sendable {
+  static let contentType = "application/json"
+
+  let id: SendID
+  let hub: HubEntry
+  let state: SendReport.State?
+
+  var status: HTTPResponse.Status { state == nil ? .ok : .accepted }
+
+  /// The value of `Location`.
+  var location: String { hub.location(of: id) }
+
+  var body: [UInt8] {
+    JSONWriter.object(capacity: 72) {
+      $0.member("id", id)
       if let state { $0.member("state", state.rawValue) }
     }
-    return .json(body, status: state == nil ? .ok : .accepted, location: hub.location(of: send))
   }
+
+  var response: Response { .json(body, status: status, location: location) }
 }
 
 extension Result {

@@ -63,8 +63,13 @@ struct SendOrigin: Sendable {
 
 extension SendOrigin {
   init(_ request: Request, by caller: Caller, at now: UnixTime) {
+    self.init(traceparent: request.headers[.traceparent], by: caller, at: now)
+  }
+
+  /// `traceparent`: the value of the header field.
+  init(traceparent: String?, by caller: Caller, at now: UnixTime) {
     self.caller = caller
-    traceparent = RequestIdentity.traceparent(of: request.headers)
+    self.traceparent = RequestIdentity.traceparent(given: traceparent)
     receivedAt = now
   }
 }

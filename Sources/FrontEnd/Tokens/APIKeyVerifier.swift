@@ -68,6 +68,20 @@ final class APIKeyVerifier: Sendable {
     return stored
   }
 
+  /// Until when a verified key may be used without asking the store again. Nil if that is due now.
+  func validity(of key: StoredAPIKey) -> Validity? {
+    let known = state.withLock { $0.known[key.id] }
+    // Another look-up may have replaced it.
+    guard let known, known.key.digest == key.digest, known.key.scopes == key.scopes, known.key.user == key.user else {
+      return nil
+    }
+    let day = known.key.lastUsedDay
+    return Validity { [clock] in
+      let now = clock.now()
+      return now >= known.confirmedAt && now < known.nextLookUpAt && !key.isExpired(at: now) && day == now.startOfDay
+    }
+  }
+
   private func find(
     _ id: String, for network: ClientAddress, at now: UnixTime
   ) async throws(AuthenticationError) -> StoredAPIKey? {

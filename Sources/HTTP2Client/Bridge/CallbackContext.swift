@@ -1,4 +1,5 @@
 import CNGHTTP2
+package import NIOCore
 
 /// The object behind nghttp2's `user_data`, which turns the library's C callbacks into calls of the delegate.
 ///
@@ -23,8 +24,9 @@ import CNGHTTP2
       _, _, name, nameLength, value, valueLength, _, userData in
       let name = unsafe Span(_unsafeElements: UnsafeBufferPointer(start: name, count: nameLength))
       let value = unsafe Span(_unsafeElements: UnsafeBufferPointer(start: value, count: valueLength))
-      unsafe CallbackContext.delegate(userData).sessionDidReceiveHeader(name: name, value: value)
-      return 0
+      let goesOn = unsafe CallbackContext.delegate(userData).sessionDidReceiveHeader(name: name, value: value)
+      // The library then resets the stream, and decodes the rest of the block for the header table alone.
+      return goesOn ? 0 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue
     }
     unsafe nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) {
       session, _, id, data, count, userData in
@@ -49,6 +51,24 @@ import CNGHTTP2
       unsafe CallbackContext.delegate(userData).sessionDidNotSendHeaders(
         streamID: id, slot: CallbackContext.slot(session, id))
       return 0
+    }
+  }
+
+  /// Registers the callbacks that only a session with a peer that may be hostile needs.
+  static func installGuards(in callbacks: OpaquePointer?) {
+    unsafe nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks) { _, header, userData in
+      guard let header = unsafe header?.pointee else { return 0 }
+      // A padded frame may consist of padding. No line of a batch is as short as 16 bytes.
+      let hasData =
+        UInt32(header.type) == NGHTTP2_DATA.rawValue && header.length >= 16
+        && UInt32(header.flags) & NGHTTP2_FLAG_PADDED.rawValue == 0
+      unsafe CallbackContext.delegate(userData).sessionWillReceiveFrame(
+        hasData: hasData, isContinuation: UInt32(header.type) == NGHTTP2_CONTINUATION.rawValue)
+      return 0
+    }
+    // Without it nghttp2 skips fields with invalid characters, and the request goes on without them.
+    unsafe nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks) { _, _, _, _, _, _, _, _ in
+      NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue
     }
   }
 
@@ -98,7 +118,12 @@ import CNGHTTP2
     let header = unsafe frame.pointee.hd
     switch nghttp2_frame_type(rawValue: UInt32(header.type)) {
     case NGHTTP2_HEADERS, NGHTTP2_DATA:
-      guard UInt32(header.flags) & NGHTTP2_FLAG_END_STREAM.rawValue != 0 else { return }
+      guard UInt32(header.flags) & NGHTTP2_FLAG_END_STREAM.rawValue != 0 else {
+        if UInt32(header.type) == NGHTTP2_HEADERS.rawValue {
+          unsafe delegate.sessionDidReceiveHeaders(streamID: header.stream_id, slot: slot(session, header.stream_id))
+        }
+        return
+      }
       unsafe delegate.sessionDidReceiveEnd(streamID: header.stream_id, slot: slot(session, header.stream_id))
     case NGHTTP2_SETTINGS:
       guard UInt32(header.flags) & NGHTTP2_FLAG_ACK.rawValue == 0 else { return }
@@ -125,11 +150,18 @@ import CNGHTTP2
 /// number that the connection attached to the stream, nil if there is none. An implementation may submit frames, but
 /// must not call `receive` or `transmit`, nor release the session.
 package protocol SessionDelegate: AnyObject {
+  /// A frame begins that the library does not ignore; CONTINUATION counts as one. `hasData`: whether it carries a part
+  /// of a body that is worth the work. Called if the session is exposed.
+  func sessionWillReceiveFrame(hasData: Bool, isContinuation: Bool)
+
   /// A block of headers begins on a stream.
   func sessionDidBeginHeaders(streamID: Int32, slot: Int?)
 
-  /// A field of the block that began last.
-  func sessionDidReceiveHeader(name: Span<UInt8>, value: Span<UInt8>)
+  /// A field of the block that began last. Returns whether more of them are wanted; otherwise the stream is reset.
+  func sessionDidReceiveHeader(name: Span<UInt8>, value: Span<UInt8>) -> Bool
+
+  /// A block of headers has ended, and the stream goes on.
+  func sessionDidReceiveHeaders(streamID: Int32, slot: Int?)
 
   /// A piece of a body.
   func sessionDidReceiveData(_ data: Span<UInt8>, streamID: Int32, slot: Int?)
@@ -161,9 +193,14 @@ package protocol SessionDelegate: AnyObject {
   func sessionNeedsBody(slot: Int, limit: Int) -> (piece: ArraySlice<UInt8>, isLast: Bool)
 }
 
+extension SessionDelegate {
+  package func sessionWillReceiveFrame(hasData: Bool, isContinuation: Bool) {}
+  package func sessionDidReceiveHeaders(streamID: Int32, slot: Int?) {}
+}
+
 extension Span where Element == UInt8 {
   /// Whether both spans hold the same bytes.
-  func isEqual(to other: Span<UInt8>) -> Bool {
+  package func isEqual(to other: Span<UInt8>) -> Bool {
     guard count == other.count else { return false }
     for index in indices where self[index] != other[index] { return false }
     return true
@@ -174,6 +211,13 @@ extension Array where Element == UInt8 {
   /// Appends with one copy; a loop over the span in safe Swift checks bounds per byte.
   package mutating func append(copying span: Span<UInt8>) {
     unsafe span.withUnsafeBufferPointer { unsafe self.append(contentsOf: $0) }
+  }
+}
+
+extension ByteBuffer {
+  /// Appends with one copy.
+  package mutating func append(copying span: Span<UInt8>) {
+    _ = unsafe span.withUnsafeBufferPointer { unsafe writeBytes($0) }
   }
 }
 

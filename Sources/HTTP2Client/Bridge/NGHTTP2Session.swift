@@ -23,6 +23,7 @@ package import NIOCore
     try unsafe NGHTTP2Failure.check(nghttp2_session_callbacks_new(&callbacks))
     defer { unsafe nghttp2_session_callbacks_del(callbacks) }
     unsafe CallbackContext.install(in: callbacks)
+    if settings.isExposed { unsafe CallbackContext.installGuards(in: callbacks) }
 
     var option: OpaquePointer?
     try unsafe NGHTTP2Failure.check(nghttp2_option_new(&option))
@@ -30,6 +31,7 @@ package import NIOCore
     // Closed streams are kept only for the priority tree, which is not used here.
     unsafe nghttp2_option_set_no_closed_streams(option, 1)
     if !settings.answersPings { unsafe nghttp2_option_set_no_auto_ping_ack(option, 1) }
+    if settings.isExposed { unsafe nghttp2_option_set_no_auto_window_update(option, 1) }
 
     let context = CallbackContext(delegate: delegate)
     let userData = unsafe Unmanaged.passUnretained(context).toOpaque()
@@ -58,18 +60,18 @@ package import NIOCore
     if taken < 0 { throw NGHTTP2Failure(code: Int32(truncatingIfNeeded: taken)) }
   }
 
-  /// Appends everything that the session may send now. After an error nothing more is sent, because fields that were
-  /// encoded and not sent are missing in the peer's header table.
-  package func transmit(into buffer: inout ByteBuffer) throws(NGHTTP2Failure) {
+  /// Appends what the session may send now; ends with the first frame beyond `limit` bytes. After an error nothing more
+  /// is sent, because fields that were encoded and not sent are missing in the peer's header table.
+  package func transmit(into buffer: inout ByteBuffer, limit: Int = .max) throws(NGHTTP2Failure) {
     guard !hasFailed else { return }
-    do throws(NGHTTP2Failure) { try transmitAll(into: &buffer) } catch {
+    do throws(NGHTTP2Failure) { try transmitFrames(into: &buffer, limit: limit) } catch {
       hasFailed = true
       throw error
     }
   }
 
-  private func transmitAll(into buffer: inout ByteBuffer) throws(NGHTTP2Failure) {
-    while true {
+  private func transmitFrames(into buffer: inout ByteBuffer, limit: Int) throws(NGHTTP2Failure) {
+    while buffer.readableBytes < limit {
       var data: UnsafePointer<UInt8>?
       let count = unsafe nghttp2_session_mem_send(session, &data)
       if count < 0 { throw NGHTTP2Failure(code: Int32(truncatingIfNeeded: count)) }
@@ -181,6 +183,33 @@ package import NIOCore
   package func reset(streamID: Int32, code: HTTP2ErrorCode) throws(NGHTTP2Failure) {
     try unsafe NGHTTP2Failure.check(
       nghttp2_submit_rst_stream(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), streamID, code.rawValue))
+  }
+
+  /// Queues a response's interim header block, such as `100`.
+  package func submit(interimTo streamID: Int32, status: HTTP2Headers) throws(NGHTTP2Failure) {
+    _ = try unsafe withFields(status) { fields throws(NGHTTP2Failure) in
+      let result = unsafe nghttp2_submit_headers(
+        session, UInt8(NGHTTP2_FLAG_NONE.rawValue), streamID, nil, fields.baseAddress, fields.count, nil)
+      try NGHTTP2Failure.check(result)
+      return result
+    }
+  }
+
+  /// Opens the windows of the connection and, if it still exists, of the stream by `count` received bytes.
+  package func consume(_ count: Int, streamID: Int32) throws(NGHTTP2Failure) {
+    try unsafe NGHTTP2Failure.check(nghttp2_session_consume(session, streamID, count))
+  }
+
+  /// Sets the size of a stream's receive window; of the connection's, if `streamID` is 0.
+  package func setWindow(_ size: Int, streamID: Int32) throws(NGHTTP2Failure) {
+    try unsafe NGHTTP2Failure.check(
+      nghttp2_session_set_local_window_size(
+        session, UInt8(NGHTTP2_FLAG_NONE.rawValue), streamID, Int32(clamping: size)))
+  }
+
+  /// Queues GOAWAY, after which the session only sends what is queued.
+  package func terminate(_ code: HTTP2ErrorCode) throws(NGHTTP2Failure) {
+    try unsafe NGHTTP2Failure.check(nghttp2_session_terminate_session(session, code.rawValue))
   }
 
   /// Queues a PING.

@@ -13,10 +13,13 @@ package struct NGHTTP2Settings {
   var maximumHeaderListSize: UInt32
   /// Whether PINGs are answered; false for a server that plays dead.
   var answersPings = true
+  /// Whether the peer may be hostile. Then windows open by `consume` alone, invalid fields reset their stream, and the
+  /// delegate is told of each frame as it begins.
+  var isExposed = false
 
   package init(
     isClient: Bool, maximumConcurrentStreams: UInt32? = nil, streamWindow: Int32, connectionWindow: Int32,
-    maximumHeaderListSize: UInt32, answersPings: Bool = true
+    maximumHeaderListSize: UInt32, answersPings: Bool = true, isExposed: Bool = false
   ) {
     self.isClient = isClient
     self.maximumConcurrentStreams = maximumConcurrentStreams
@@ -24,6 +27,7 @@ package struct NGHTTP2Settings {
     self.connectionWindow = connectionWindow
     self.maximumHeaderListSize = maximumHeaderListSize
     self.answersPings = answersPings
+    self.isExposed = isExposed
   }
 }
 
@@ -31,6 +35,9 @@ package struct NGHTTP2Settings {
 package struct NGHTTP2Failure: Error, Hashable {
   /// The library's number, which is negative.
   let code: Int32
+
+  /// Whether the peer makes more acknowledgements necessary than it reads.
+  package var isFlood: Bool { code == NGHTTP2_ERR_FLOODED.rawValue }
 
   package var message: String { unsafe String(cString: nghttp2_strerror(code)) }
 

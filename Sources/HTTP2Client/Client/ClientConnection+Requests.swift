@@ -140,8 +140,8 @@ extension ClientConnection {
 extension ClientConnection: SessionDelegate {
   func sessionDidBeginHeaders(streamID: Int32, slot: Int?) { receivingSlot = slot }
 
-  func sessionDidReceiveHeader(name: Span<UInt8>, value: Span<UInt8>) {
-    guard let slot = receivingSlot, name.count > 0 else { return }
+  func sessionDidReceiveHeader(name: Span<UInt8>, value: Span<UInt8>) -> Bool {
+    guard let slot = receivingSlot, name.count > 0 else { return true }
     if name[0] == UInt8(ascii: ":") {
       // nghttp2 has checked that `:status` is the only pseudo field and has three digits. The final answer replaces an
       // interim one (1xx).
@@ -154,9 +154,10 @@ extension ClientConnection: SessionDelegate {
     } else if settings.keptHeaders.contains(where: { $0.span.isEqual(to: name) }) {
       // A small block can expand to a huge list, so fields beyond the announced size are dropped.
       guard let size = streams[slot]?.headers.listSize, size + name.count + value.count <= Self.maximumHeaderListSize
-      else { return }
+      else { return true }
       streams.change(slot) { $0.headers.append(name: name, value: value) }
     }
+    return true
   }
 
   func sessionDidReceiveData(_ data: Span<UInt8>, streamID: Int32, slot: Int?) {

@@ -64,6 +64,35 @@ import Testing
     try await server.close()
   }
 
+  @Test func verifiedTokenIsValidUntilItExpiresOrTheKeysChange() async throws {
+    let key = TestIssuer.Key.p256("a", P256.Signing.PrivateKey())
+    let server = try await KeyServer(.init(body: try TestIssuer.keySet([key])))
+    let rules = TokenRules(issuer: "https://issuer.example", audiences: ["fanfare"])
+    let expiry = clock.now().seconds + 120
+    let token = try TestIssuer.token(
+      #"{"iss":"https://issuer.example","aud":"fanfare","sub":"alice","exp":\#(expiry)}"#, key: key)
+    try await run(.init(location: .url(server.url, trustRoots: nil))) { keys in
+      let authenticator = TokenAuthenticator(
+        hub: .default, rules: rules, policy: ScopePolicy(), keys: keys, clock: clock)
+      func authenticate() async throws -> Validity? {
+        try await authenticator.authenticate(.bearer(token), hub: .default, from: .unknown)?.validity
+      }
+      let first = try #require(try await authenticate())
+      let second = try #require(try await authenticate())
+      #expect(first.isValid && second.isValid)
+      server.answer(try TestIssuer.keySet([key, .p256("b", P256.Signing.PrivateKey())]))
+      clock.advance(by: .seconds(60))
+      _ = try await isKnown("b", keys)
+      #expect(!first.isValid && !second.isValid)
+      let third = try #require(try await authenticate())
+      clock.advance(by: .seconds(119))
+      #expect(third.isValid)
+      clock.advance(by: .seconds(1))
+      #expect(!third.isValid)
+    }
+    try await server.close()
+  }
+
   @Test func manyRequestsShareOneFetch() async throws {
     let server = try await KeyServer(nil)
     let set = try keySet("a")

@@ -1,0 +1,66 @@
+import HTTPTypes
+import HummingbirdCore
+import NIOCore
+
+/// Writes answers in the format of HTTP/1.1.
+enum HTTP1Answer {
+  /// A body of at most this many bytes is copied behind its head, so that one write suffices.
+  static let maximumCopy = 16 * 1024
+
+  static let goOn = ByteBuffer(string: "HTTP/1.1 100 Continue\r\n\r\n")
+
+  /// Writes the head of an answer with a body of `length` bytes. `isLast`: the connection closes after it.
+  static func write(_ head: HTTPResponse, length: Int, isLast: Bool, to buffer: inout ByteBuffer) {
+    writeStatus(head.status, to: &buffer)
+    let hasLength = head.status.hasLength
+    for field in head.headerFields where hasLength || field.name != .contentLength {
+      write(field.name.rawName, field.value, to: &buffer)
+    }
+    if hasLength, head.headerFields[.contentLength] == nil { write("Content-Length", "\(length)", to: &buffer) }
+    end(isLast: isLast, &buffer)
+  }
+
+  /// Writes the answer to a request that was taken directly. Its fields are those of the router's answer.
+  static func write(_ answer: DirectAnswer, isLast: Bool, to buffer: inout ByteBuffer) {
+    switch answer {
+    case .refused(let response, let body):
+      write(response.head, length: body.count, isLast: isLast, to: &buffer)
+      buffer.writeBytes(body)
+    case .accepted(let send, let requestID, let date):
+      let body = send.body
+      writeStatus(send.status, to: &buffer)
+      write("Content-Type", AcceptedSend.contentType, to: &buffer)
+      write("Location", send.location, to: &buffer)
+      write("Content-Length", "\(body.count)", to: &buffer)
+      write("X-Request-Id", requestID, to: &buffer)
+      write("Date", date, to: &buffer)
+      end(isLast: isLast, &buffer)
+      buffer.writeBytes(body)
+    }
+  }
+
+  private static func writeStatus(_ status: HTTPResponse.Status, to buffer: inout ByteBuffer) {
+    buffer.writeString("HTTP/1.1 ")
+    buffer.writeString("\(status.code)")
+    buffer.writeString(" ")
+    buffer.writeString(status.reasonPhrase)
+    buffer.writeString("\r\n")
+  }
+
+  private static func write(_ name: String, _ value: String, to buffer: inout ByteBuffer) {
+    buffer.writeString(name)
+    buffer.writeString(": ")
+    buffer.writeString(value)
+    buffer.writeString("\r\n")
+  }
+
+  private static func end(isLast: Bool, _ buffer: inout ByteBuffer) {
+    buffer.writeString(isLast ? "Connection: close\r\n\r\n" : "\r\n")
+  }
+}
+
+extension HTTPResponse.Status {
+  /// Whether an answer says how long its body is. RFC 9110 §8.6: the others have no body, and a length would be that of
+  /// another answer's.
+  var hasLength: Bool { kind != .informational && code != 204 && code != 304 }
+}

@@ -1,0 +1,278 @@
+import DequeModule
+import FanfareCore
+import HTTPTypes
+import HummingbirdCore
+import NIOCore
+import NIOHTTP1
+import NIOHTTPTypesHTTP1
+
+/// One HTTP/1.1 connection behind the parser: takes its requests one at a time, and writes their answers.
+///
+/// A request that arrives whole in one read is answered directly if `DirectRoutes` takes it, otherwise it is handed to
+/// the connection's task. Of any other request the head is handed over first; its body is read only when the task asks
+/// for it, so only after the caller is admitted. `Expect: 100-continue` is answered at that moment too. Bodies take from
+/// a `BodyBudget` that all connections share. What arrives while a request is handled waits; while parts wait the
+/// connection is not read. `ConnectionLife` has the limits of time, and ends the connection.
+///
+/// States: `idle` → `collecting` → `answering` → `idle` for a whole request; `collecting` → `streaming` → `idle` for
+/// one in parts, with `discarding` in between if it is answered before its body has arrived; `closed` from any state.
+final class HTTP1Connection: ChannelDuplexHandler {
+  typealias InboundIn = HTTPServerRequestPart
+  typealias OutboundIn = ByteBuffer
+  typealias OutboundOut = ByteBuffer
+
+  /// What a connection may hold and for how long.
+  struct Limits {
+    /// The most bytes of a body that is handed over whole.
+    let wholeBodySize: Int
+    /// The time for a request's body to arrive.
+    let bodyTimeout: Duration
+    /// The longest refused body that is read to keep the connection. Larger than any route accepts.
+    let maximumDiscard: Int
+  }
+
+  /// What answers requests directly.
+  struct Direct {
+    let routes: DirectRoutes
+    let mailbox: LoopMailbox
+  }
+
+  enum State {
+    case idle
+    case collecting(HTTP1Head, ByteBuffer)
+    /// The whole request is being answered, by the task or directly.
+    case answering
+    /// The task has the head, and may ask for the body.
+    case streaming
+    /// The request is answered; the rest of its body is read and dropped.
+    case discarding
+    case closed
+  }
+
+  private enum Event {
+    case head(HTTP1Head)
+    case body(ByteBuffer)
+    case end
+    case violation(RuleViolation)
+    case error(HTTPParserError)
+    case inputClosed
+  }
+
+  /// What is known of the bytes that arrive, whether their request waits or not.
+  private struct Arrival {
+    /// Whether the client has offered another protocol.
+    /// From then on the parser keeps all further bytes without parsing them, so that reading must stop.
+    var isOffered = false
+    var bodyBytes = 0
+    var isReadHeld = false
+  }
+
+  /// The most unanswered requests of a connection; the answer to the last one closes it.
+  ///
+  /// The parser takes a received buffer apart at once: without a limit 256 KiB of the shortest requests would take many
+  /// times as much memory.
+  private static let maximumPipelined = 128
+
+  let limits: Limits
+  let isSecure: Bool
+  /// Nil: all requests are the router's.
+  let direct: Direct?
+  let connection: ClientConnection
+  let life: ConnectionLife
+  var state = State.idle
+  private var arrival = Arrival()
+  private var waiting = Deque<Event>()
+  var handover = Handover()
+  var body = ArrivingBody()
+  var charge: BodyCharge
+  var bodyTimer: Scheduled<Void>?
+  var context: ChannelHandlerContext?
+
+  init(
+    _ connection: ClientConnection, limits: Limits, budget: BodyBudget, life: ConnectionLife, isSecure: Bool,
+    direct: Direct?
+  ) {
+    (self.connection, self.limits, self.life) = (connection, limits, life)
+    (self.isSecure, self.direct) = (isSecure, direct)
+    charge = BodyCharge(budget)
+  }
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    self.context = context
+    life.attach(context)
+    if context.channel.isActive { life.start() }
+  }
+
+  func handlerRemoved(context: ChannelHandlerContext) {
+    close()
+    self.context = nil
+  }
+
+  func channelActive(context: ChannelHandlerContext) { life.start() }
+
+  func channelInactive(context: ChannelHandlerContext) { close() }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    // Further requests must not be carried out, nor count as open: they could not be answered.
+    if life.isLastRequest, !life.isReadingBody { return }
+    switch unwrapInboundIn(data) {
+    case .head(let head):
+      do throws(RuleViolation) { begin(try HTTP1Head(head)) } catch { beginLast(error) }
+    case .body(let bytes):
+      arrival.bodyBytes += bytes.readableBytes
+      guard arrival.bodyBytes <= limits.maximumDiscard else { return life.closeNow() }
+      receive(.body(bytes))
+    case .end:
+      life.isReadingBody = false
+      receive(.end)
+    }
+  }
+
+  func channelReadComplete(context: ChannelHandlerContext) { stream() }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    // Any other error is one of the connection: nothing more can be read or written.
+    guard let error = error as? HTTPParserError else { return life.close() }
+    if life.isReadingBody {
+      receive(.error(error))
+    } else if !life.isLastRequest {
+      beginLast(RuleViolation(error))
+    }
+  }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    switch event {
+    case ChannelEvent.inputClosed: receive(.inputClosed)
+    case is Eviction: life.evict()
+    case is ChannelShouldQuiesceEvent: life.drain()
+    default: break
+    }
+  }
+
+  func read(context: ChannelHandlerContext) {
+    guard life.isReadingBody || !arrival.isOffered else { return }
+    if mayRead { context.read() } else { arrival.isReadHeld = true }
+  }
+
+  func channelWritabilityChanged(context: ChannelHandlerContext) {
+    if !context.channel.isWritable { life.watchWrites() }
+    resume()
+  }
+
+  func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+    // Closing at once would drop unwritten bytes.
+    if mode == .all { life.close(promise: promise) } else { context.close(mode: mode, promise: promise) }
+  }
+}
+
+// MARK: - Requests
+
+extension HTTP1Connection {
+  private var mayRead: Bool {
+    if case .streaming = state, !body.isEnded { return body.isWanted && body.parts.isEmpty && waiting.isEmpty }
+    return waiting.isEmpty
+  }
+
+  /// Whether the next event can be handled now.
+  /// A client that does not read its answers gets no further ones.
+  private var canGoOn: Bool {
+    switch state {
+    case .idle: context?.channel.isWritable == true
+    case .collecting, .discarding, .closed: true
+    case .streaming: !body.isEnded
+    case .answering: false
+    }
+  }
+
+  /// Notes the beginning of a request.
+  private func begin(_ head: HTTP1Head) {
+    life.requestBegan()
+    life.isReadingBody = true
+    (arrival.bodyBytes, arrival.isOffered) = (0, head.isOffer)
+    if head.isOffer || head.isLast || life.openRequests >= Self.maximumPipelined { life.isLastRequest = true }
+    receive(.head(head))
+  }
+
+  /// Notes a request that is refused as it arrives: where the next one begins is unknown.
+  private func beginLast(_ violation: RuleViolation) {
+    life.requestBegan()
+    life.isLastRequest = true
+    receive(.violation(violation))
+  }
+
+  /// Handles an event now, or after those that wait.
+  private func receive(_ event: Event) {
+    if waiting.isEmpty, canGoOn { handle(event) } else { waiting.append(event) }
+  }
+
+  private func handle(_ event: Event) {
+    switch (event, state) {
+    case (.head(let head), .idle): state = .collecting(head, ByteBuffer())
+    case (.body(let bytes), .collecting(let head, var collected)):
+      if collected.readableBytes == 0 { collected = bytes } else { collected.writeImmutableBuffer(bytes) }
+      state = .collecting(head, collected)
+      if collected.readableBytes > limits.wholeBodySize { stream() }
+    case (.end, .collecting(let head, let collected)):
+      state = .answering
+      if !charge.add(collected.readableBytes, of: network(of: head)) {
+        give(head, .refused)
+      } else if !takeDirectly(head, collected) {
+        give(head, RequestBody(buffer: collected))
+      }
+    case (.body(let bytes), .streaming):
+      body.awaitsContinue = false
+      guard body.error == nil else { break }
+      if body.isWanted, !charge.add(bytes.readableBytes, of: body.network) { return body.fail(BodyBudget.refusal) }
+      body.add(bytes)
+    case (.end, .streaming):
+      stopBodyTimer()
+      body.end()
+    case (.end, .discarding):
+      stopBodyTimer()
+      state = .idle
+    case (.violation(let violation), .idle): refuse(violation)
+    case (.error(let error), .collecting), (.error(let error), .streaming): fail(error)
+    case (.inputClosed, .collecting), (.inputClosed, .streaming): fail(HTTPParserError.invalidEOFState)
+    case (.inputClosed, _), (.error, .discarding): life.close()
+    default: break
+    }
+  }
+
+  func give(_ head: HTTP1Head, _ body: RequestBody) {
+    do {
+      handover.give(Request(head: try HTTPRequest(head.head, secure: isSecure, splitCookie: false), body: body))
+    } catch {
+      // The parser knows all methods that it lets pass.
+      life.close()
+    }
+  }
+
+  /// Handles waiting events as far as possible, then continues to read.
+  func resume() {
+    guard !waiting.isEmpty else { return }
+    while canGoOn, let event = waiting.popFirst() { handle(event) }
+    // What has not arrived by now comes with another read.
+    if waiting.isEmpty { stream() }
+    continueReading()
+  }
+
+  func continueReading() {
+    guard arrival.isReadHeld, mayRead else { return }
+    arrival.isReadHeld = false
+    context?.read()
+  }
+
+  private func close() {
+    state = .closed
+    waiting.removeAll()
+    stopBodyTimer()
+    life.end()
+    charge.release()
+    body.fail(CancellationError())
+    handover.end()
+  }
+}
+
+// Confined to its event loop; the connection's task calls it there.
+@available(*, unavailable)
+extension HTTP1Connection: Sendable {}

@@ -1,0 +1,257 @@
+import DequeModule
+import FanfareCore
+import HTTP2Client
+import HTTPTypes
+import HummingbirdCore
+import NIOCore
+
+/// Where requests wait for the connection's task, or the task for a request. Confined to the event loop.
+struct StreamHandover {
+  /// While answers occupy more bytes, no further request is handed over.
+  private static let maximumWaitingBytes = 1 << 18
+  /// The bytes that the answer of a request is reckoned with while the task handles it.
+  private static let bytesPerRunning = maximumWaitingBytes / HTTP2Connection.maximumStreams
+
+  /// The bytes of answers that the client has not yet accepted.
+  var waitingBytes = 0
+  private var requests = Deque<(request: Request, streamID: Int32)>()
+  /// The requests that the task has not answered, those of reset streams included.
+  private var running = 0
+  /// What the bodies of requests are charged that are still handled, but whose streams were reset.
+  private var charges: [Int32: BodyCharge] = [:]
+  private var taker: CheckedContinuation<Void, Never>?
+  private(set) var isEnded = false
+
+  mutating func give(_ request: Request, _ streamID: Int32) {
+    requests.append((request, streamID))
+    resume()
+  }
+
+  /// Returns the next request if one more may be handled: the client reads its answers, and few are being handled.
+  mutating func take() -> (request: Request, streamID: Int32)? {
+    guard mayTake, let next = requests.popFirst() else { return nil }
+    running += 1
+    return next
+  }
+
+  /// Notes that the task waits.
+  mutating func wait(_ taker: CheckedContinuation<Void, Never>) { self.taker = taker }
+
+  /// Notes that the task has answered a request.
+  mutating func finished() {
+    running -= 1
+    resume()
+  }
+
+  /// Lets the task look again if it may take a request, or must end.
+  mutating func resume() {
+    guard let taker, isEnded || (mayTake && !requests.isEmpty) else { return }
+    self.taker = nil
+    taker.resume()
+  }
+
+  /// Keeps the charge of a request until `release`.
+  mutating func keep(_ charge: BodyCharge?, of streamID: Int32) { if let charge { charges[streamID] = charge } }
+
+  /// Releases the charge of a request that is no longer handled.
+  mutating func release(_ streamID: Int32) {
+    guard !charges.isEmpty, var charge = charges.removeValue(forKey: streamID) else { return }
+    charge.release()
+  }
+
+  mutating func end() {
+    isEnded = true
+    requests.removeAll()
+    for id in Array(charges.keys) { release(id) }
+    resume()
+  }
+
+  /// Whether one more may be handled.
+  var mayTake: Bool { waitingBytes + running * Self.bytesPerRunning < Self.maximumWaitingBytes }
+}
+
+extension HTTP2Connection {
+  /// Returns the next request, or nil when the connection is closed. Call it on the event loop.
+  func next() async -> (request: Request, streamID: Int32)? {
+    while !handover.isEnded {
+      while let next = handover.take() {
+        if let stream = streams[next.streamID] {
+          stream.isRunning = true
+          return next
+        }
+        // Nobody waits for its answer.
+        handover.finished()
+      }
+      await withCheckedContinuation { handover.wait($0) }
+    }
+    return nil
+  }
+
+  /// Answers a request of `next()`. That has no effect if its stream was reset.
+  func answer(_ head: HTTPResponse, body: ByteBuffer, to streamID: Int32) {
+    handover.finished()
+    guard let stream = endRun(streamID) else { return }
+    send(head, HTTP2Answer(body), on: stream)
+    scheduleFlush()
+  }
+
+  /// Gives up a request of `next()` that cannot be answered.
+  func abandon(_ streamID: Int32) {
+    handover.finished()
+    // Fails only if the session has ended.
+    if endRun(streamID) != nil { try? session?.reset(streamID: streamID, code: .internalError) }
+    scheduleFlush()
+  }
+
+  /// Notes that a request is no longer handled. Returns its stream, nil if that was reset.
+  func endRun(_ streamID: Int32) -> HTTP2Stream? {
+    let stream = streams[streamID]
+    if let stream { stream.isRunning = false } else { handover.release(streamID) }
+    return stream
+  }
+
+  /// Hands over a request that has arrived whole, or has it answered directly.
+  func handOverWhole(_ stream: HTTP2Stream) {
+    stream.isHandedOver = true
+    life.requestBegan()
+    let body = stream.collected
+    let hasRoom = stream.charge.add(body.readableBytes, of: network(of: stream))
+    if !hasRoom || !takeDirectly(stream), let head = head(of: stream, hasBody: body.readableBytes > 0) {
+      handover.give(Request(head: head, body: hasRoom ? RequestBody(buffer: body) : .refused), stream.id)
+    }
+    consume(stream)
+  }
+
+  /// Hands over requests whose bodies cannot arrive soon; waits a little for the others, because clients with many
+  /// requests send the heads first, and a whole request costs less.
+  func handOverIncomplete() {
+    arrival.incomplete.removeAll { id in
+      guard let stream = streams[id], !stream.isHandedOver else { return true }
+      guard stream.head.expectsContinue || stream.head.declaredLength ?? 0 > Self.firstWindow else { return false }
+      handOverInParts(stream)
+      return true
+    }
+    guard !arrival.incomplete.isEmpty, arrival.timer == nil, let context else { return }
+    arrival.timer = context.eventLoop.assumeIsolated().scheduleTask(in: Self.bodyDelay) {
+      self.arrival.timer = nil
+      let late = self.arrival.incomplete
+      self.arrival.incomplete.removeAll(keepingCapacity: true)
+      for id in late {
+        if let stream = self.streams[id], !stream.isHandedOver { self.handOverInParts(stream) }
+      }
+    }
+  }
+
+  /// Hands over a request of which only the head has arrived.
+  func handOverInParts(_ stream: HTTP2Stream) {
+    stream.isHandedOver = true
+    life.requestBegan()
+    guard let context, let head = head(of: stream, hasBody: true) else { return }
+    stream.body = ArrivingBody(
+      declaredLength: stream.head.declaredLength, expectsContinue: stream.head.expectsContinue,
+      collected: stream.collected, number: Int(stream.id), network: network(of: stream))
+    stream.collected = ByteBuffer()
+    let source = NIOLoopBound<any BodySource>(self, eventLoop: context.eventLoop)
+    let body = BodyStream(source: source, eventLoop: context.eventLoop, number: Int(stream.id))
+    handover.give(Request(head: head, body: RequestBody(asyncSequence: body)), stream.id)
+  }
+
+  /// Makes the head of a request. Returns nil if it was refused.
+  private func head(of stream: HTTP2Stream, hasBody: Bool) -> HTTPRequest? {
+    do throws(Refusal) { return try stream.head.request(isSecure: isSecure, hasBody: hasBody) } catch {
+      let violation = RuleViolation(error, requestID: stream.head.direct.requestID)
+      let problem = Problem(refusal: violation.refusal, requestID: violation.requestID)
+      var head = HTTPResponse(status: error.code.answer.status, headerFields: problem.headers)
+      head.headerFields[.requestID] = violation.requestID
+      send(head, HTTP2Answer(problem.document), on: stream)
+      scheduleFlush()
+      return nil
+    }
+  }
+
+  /// The network of a request's client.
+  private func network(of stream: HTTP2Stream) -> ClientAddress {
+    connection.client(forwardedFor: stream.head.direct.forwardedFor).network
+  }
+
+  /// Submits an answer; a flush follows.
+  func send(_ head: HTTPResponse, _ answer: HTTP2Answer, on stream: HTTP2Stream) {
+    var fields = HTTP2Headers(reservingFields: head.headerFields.count + 1, bytes: 512)
+    let hasLength = head.status.hasLength
+    for field in head.headerFields where hasLength || field.name != .contentLength {
+      fields.append(
+        field.name.canonicalName, field.value, indexing: field.name.isUnique ? .withoutIndexing : .incremental)
+    }
+    if hasLength, head.headerFields[.contentLength] == nil {
+      fields.append("content-length", String(answer.waitingBytes))
+    }
+    submit([":status": String(head.status.code)], fields, answer, on: stream)
+  }
+
+  func submit(_ status: HTTP2Headers, _ fields: HTTP2Headers, _ answer: HTTP2Answer, on stream: HTTP2Stream) {
+    stream.endBody()
+    stream.answer = answer
+    handover.waitingBytes += answer.waitingBytes
+    // The end of an answer's body is also the moment to stop the request's.
+    let hasBody = answer.waitingBytes > 0 || !stream.isRequestEnded
+    stream.answer.isSent = !hasBody
+    // Fails only if the stream or the session has ended.
+    try? session?.submit(
+      responseTo: stream.id, status: status, headers: fields, slot: Int(stream.id), hasBody: hasBody)
+  }
+
+  /// Opens the windows by what has arrived on a stream and is not held any more.
+  func consume(_ stream: HTTP2Stream) {
+    guard stream.unconsumed > 0 else { return }
+    // Fails only if the session has ended.
+    try? session?.consume(stream.unconsumed, streamID: stream.id)
+    stream.unconsumed = 0
+    scheduleFlush()
+  }
+}
+
+/// Requests whose bodies are handed over in parts.
+extension HTTP2Connection: BodySource {
+  func takePart(of number: Int, _ continuation: CheckedContinuation<ByteBuffer?, any Error>) {
+    guard let stream = streams[Int32(number)], stream.body != nil else {
+      return continuation.resume(throwing: CancellationError())
+    }
+    if stream.body?.isWanted == false { admitBody(of: stream) }
+    if let part = stream.body?.parts.popFirst() {
+      continuation.resume(returning: part)
+      if stream.body?.parts.isEmpty == true { consume(stream) }
+    } else if let error = stream.body?.error {
+      continuation.resume(throwing: error)
+    } else if stream.body?.isEnded == true {
+      continuation.resume(returning: nil)
+    } else {
+      stream.body?.taker = continuation
+    }
+  }
+
+  private func admitBody(of stream: HTTP2Stream) {
+    guard stream.admit(), let body = stream.body, let context else { return }
+    do throws(NGHTTP2Failure) {
+      if body.awaitsContinue {
+        stream.body?.awaitsContinue = false
+        try session?.submit(interimTo: stream.id, status: [":status": "100"])
+      }
+      let size = min(body.declaredLength ?? limits.bodySize, limits.bodySize)
+      if size > Self.firstWindow {
+        try session?.setWindow(size, streamID: stream.id)
+        try session?.setWindow(Self.firstWindow + limits.bodySize, streamID: 0)
+      }
+    } catch {
+      // The session has ended.
+    }
+    scheduleFlush()
+    stream.bodyTimer = context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(limits.bodyTimeout)) {
+      stream.body?.fail(Refusal(.requestTimeout, "the body did not arrive within \(self.limits.bodyTimeout)"))
+    }
+  }
+}
+
+extension HTTPField.Name {
+  /// Whether the field's values do not repeat, so that the header table has no use for them.
+  fileprivate var isUnique: Bool { self == .requestID || self == .location }
+}
