@@ -11,7 +11,8 @@ struct BenchCommand: AsyncParsableCommand {
       Starts a broker, a worker or a front end, and a sink as child processes. The sink is nghttpd and the ceiling \
       h2load, nghttp2's server and load generator (Debian: nghttp2-server, nghttp2-client); nghttpd runs with \
       libPushSink.so (swift build -c release --product PushSink) from the directory of this program. Without them the \
-      sink is `fanfare-dev simulator`, and without h2load there is no ceiling. look-up, ledger and import need \
+      sink is `fanfare-dev simulator`, and without h2load there is no ceiling. accept has nginx for a ceiling, if it is \
+      installed (Debian: nginx-light, which also starts a web server on port 80). look-up, ledger and import need \
       PostgreSQL's server (Debian: postgresql) instead of a sink. Ceiling and product alternate, and ratios are \
       medians of the pairs. The sink counts every push; a mismatch is an error. A debug build measures nothing useful.
       """)

@@ -47,9 +47,9 @@ final class ChildProcess: Sendable {
       program: inWorkshop ? workshop : product, directory: directory)
   }
 
-  /// The path of a program in PATH; nil if it is not installed.
+  /// The path of a program in PATH or where servers are installed; nil if it is not there.
   static func find(_ program: String) -> URL? {
-    let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
+    let path = (ProcessInfo.processInfo.environment["PATH"] ?? "") + ":/usr/sbin"
     return path.split(separator: ":").map { URL(fileURLWithPath: "\($0)/\(program)") }
       .first { FileManager.default.isExecutableFile(atPath: $0.path) }
   }

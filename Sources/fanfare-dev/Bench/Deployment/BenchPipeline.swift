@@ -155,10 +155,15 @@ final class BenchPipeline: Sendable {
   }
 
   /// Starts a front end, passes its port to `body`, and ends it when `body` has returned.
-  func withFrontEnd<Value>(registry: String, _ body: (ChildProcess, Int) async throws -> Value) async throws -> Value {
+  ///
+  /// Its callers are those of an htpasswd file; nil lets all in whose password is their name.
+  func withFrontEnd<Value>(
+    registry: String, htpasswd: String? = nil, _ body: (ChildProcess, Int) async throws -> Value
+  ) async throws -> Value {
     let ledger = rig.path("ledger.sqlite")
     // The front end is ready only when a ledger has created its file.
     _ = try LedgerStore(LedgerStoreConfiguration(path: ledger))
+    let authentication = htpasswd.map { "method: htpasswd, file: \($0)" } ?? "method: demo"
     let api = try rig.startRole(
       "api", isEmbedded: isEmbedded,
       settings: kafkaSettings + """
@@ -167,7 +172,7 @@ final class BenchPipeline: Sendable {
         api: {port: 0}
         hub:
           default:
-            authentication: {method: demo, everyone: ["send:user", "send:broadcast"]}
+            authentication: {\(authentication), everyone: ["send:user", "send:broadcast"]}
             quota: {\(BenchRig.noQuotas)}
 
         """)

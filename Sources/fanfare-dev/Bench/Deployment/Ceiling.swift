@@ -34,17 +34,30 @@ struct Ceiling: Sendable {
     return try await measure(arguments, requests: pushes, mayBeRefused: mayBeRefused)
   }
 
-  /// Posts a body `requests` times over HTTP/1.1, to the URLs in turn.
-  func post(_ urls: [String], requests: Int, connections: Int, headers: [String], body: [UInt8]) async throws
-    -> Measurement
-  {
-    let bodyFile = rig.path("h2load-body")
-    try Data(body).write(to: URL(fileURLWithPath: bodyFile))
-    let addresses = rig.path("h2load-addresses")
-    try Data(urls.joined(separator: "\n").utf8).write(to: URL(fileURLWithPath: addresses))
-    return try await measure(
-      ["--h1", "--requests=\(requests)", "--clients=\(connections)", "--data=\(bodyFile)", "--input-file=\(addresses)"]
-        + headers.map { "--header=\($0)" }, requests: requests)
+  /// Posts to a URL over `connections` connections, with `streams` requests at a time on each: HTTP/1.1 if it is 1,
+  /// else HTTP/2 in the clear.
+  ///
+  /// One process of h2load for each body, at the same time; they share requests and connections equally.
+  func post(
+    _ url: String, bodies: [[UInt8]], requests: Int, connections: Int, streams: Int = 1, headers: [String]
+  ) async throws -> Measurement {
+    let (share, clients) = (requests / bodies.count, connections / bodies.count)
+    let runs = try await withThrowingTaskGroup(of: Measurement.self) { group in
+      for (number, body) in bodies.enumerated() {
+        let bodyFile = rig.path("h2load-body-\(number)")
+        try Data(body).write(to: URL(fileURLWithPath: bodyFile))
+        group.addTask {
+          try await measure(
+            (streams == 1 ? ["--h1"] : ["--max-concurrent-streams=\(streams)"])
+              + ["--requests=\(share)", "--clients=\(clients)", "--data=\(bodyFile)"]
+              + headers.map { "--header=\($0)" } + [url], requests: share)
+        }
+      }
+      return try await group.reduce(into: []) { $0.append($1) }
+    }
+    // The CPU of h2load is that of all processes that ended, and so of no use here.
+    return Measurement(
+      count: runs.reduce(0) { $0 + $1.count }, seconds: runs.map(\.seconds).max() ?? 0, cpuSeconds: nil)
   }
 
   private func measure(_ arguments: [String], requests: Int, mayBeRefused: Int = 0) async throws -> Measurement {

@@ -39,7 +39,9 @@ struct Sink: Sendable {
       return Sink(kind: .external, host: sink.host, port: sink.port, trustRoots: sink.trustRoots, process: nil)
     }
     guard let (nghttpd, library) = preload else { return try await simulator(rig) }
-    for _ in 0..<5 { if let sink = try await start(nghttpd, library, on: try await freePort(), rig) { return sink } }
+    for _ in 0..<5 {
+      if let sink = try await start(nghttpd, library, on: try await LocalPort.free(), rig) { return sink }
+    }
     throw BenchError("nghttpd got no port")
   }
 
@@ -57,7 +59,7 @@ struct Sink: Sendable {
     let sink = Sink(
       kind: .nghttpd(countFile: countFile), host: "127.0.0.1", port: port,
       trustRoots: rig.key(SimulatorCredentials.FileName.authority), process: process)
-    do { try await sink.untilListening() } catch {
+    do { try await LocalPort.untilListening(port, "nghttpd") } catch {
       process.destroy()
       throw error
     }
@@ -104,32 +106,4 @@ struct Sink: Sendable {
 
   /// Ends the sink's process.
   func stop() { process?.destroy() }
-
-  /// Tries until nghttpd accepts a connection; it does not report when it is ready.
-  private func untilListening() async throws {
-    try await withTimeLimit(.seconds(10), "nghttpd to listen") {
-      while true {
-        do {
-          return try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton).connect(host: host, port: port)
-            .get()
-            .close()
-        } catch is ChannelError {
-          try await Task.sleep(for: .milliseconds(10))
-        } catch is NIOConnectionError {
-          try await Task.sleep(for: .milliseconds(10))
-        }
-      }
-    }
-  }
-
-  /// A port that was free a moment ago. nghttpd cannot report a port that the kernel chose.
-  private static func freePort() async throws -> Int {
-    let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton).bind(
-      host: "127.0.0.1", port: 0
-    ).get()
-    let port = channel.localAddress?.port
-    try await channel.close()
-    guard let port else { throw BenchError("the system gave no port") }
-    return port
-  }
 }

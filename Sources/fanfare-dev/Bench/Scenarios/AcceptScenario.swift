@@ -1,53 +1,94 @@
-import ArgumentParser
-import FanfareCore
-import Hummingbird
-import NIOCore
+import Foundation
 import Roles
 
-/// The rate of sends that the front end accepts, each acknowledged by Kafka.
+/// What it costs the front end to accept sends, each acknowledged by Kafka.
 ///
-/// The ceiling is Hummingbird's server with a constant answer.
+/// The ceiling of posts is nginx answering a constant, measured in the same rounds. So is Hummingbird answering one.
 struct AcceptScenario: BenchScenario {
   let name = "accept"
 
-  private static let headers = [
-    "authorization: Basic YmVuY2g6YmVuY2g=", "content-type: application/json;charset=utf-8",
-  ]
+  /// A way of posting one send at a time.
+  private struct Posting {
+    let name: String
+    let connections: Int
+    /// Requests at a time on each connection: HTTP/1.1 if it is 1.
+    var streams = 1
+    let goals: [ScenarioReport.Goal]
+  }
+
+  private static let authorization = "authorization: Basic YmVuY2g6YmVuY2g="
+  /// `bench:bench`, bcrypt of cost 10.
+  private static let htpasswd = "bench:$2b$10$TpHeXcrGu4lRoEGV4D6xt.AQtuhiVcfTEcYfWxGKUIYAPAWkbRGO2\n"
 
   func run(_ bench: BenchRun) async throws -> [ScenarioReport] {
-    let rig = bench.rig
     guard let load = bench.ceiling else {
       var report = ScenarioReport(scenario: name, unit: "sends", sink: "–")
       report.notes.append("not measured: h2load is not installed")
       return [report]
     }
-    let constant = try ChildProcess(["bench-constant"], name: "constant", directory: rig.directory)
-    defer { constant.destroy() }
-    let constantBase = "http://\(try await constant.address())"
-    let posts = rig.options.scaled(50_000)
-    let connections = rig.options.isQuick ? 16 : 256
-    @Sendable func post(_ base: String, _ count: Int) async throws -> Measurement {
-      // The sends go to many users, because all sends of one user are in one partition.
-      let urls = (0..<1000).map { "\(base)/api/notifications?pns=apns&to_tag=\(Population.user($0))" }
+    return try await posts(bench, load) + [try await batches(bench, load)]
+  }
+
+  /// Measures all postings and the constant servers, round by round.
+  private func posts(_ bench: BenchRun, _ load: Ceiling) async throws -> [ScenarioReport] {
+    let rig = bench.rig
+    let nginx = try await ConstantServer.nginx(rig)
+    defer { nginx?.process.destroy() }
+    let hummingbird = try await ConstantServer.hummingbird(rig)
+    defer { hummingbird.process.destroy() }
+    let many = rig.options.isQuick ? 16 : 256
+    let postings = [
+      Posting(name: name, connections: many, goals: [.cpu(28), .multiple(4), .memory(80)]),
+      Posting(name: name, connections: many / 4, goals: [.cpu(36)]),
+      Posting(name: "\(name), HTTP/2", connections: 4, streams: 100, goals: [.cpu(18)]),
+    ]
+    let constant = Posting(name: "\(name), Hummingbird's constant", connections: many, goals: [])
+    // As many as four partitions of the embedded cluster hold; above that the front end answers 503.
+    let (count, warmUp) = (rig.options.scaled(32_000, floor: 800), rig.options.scaled(8000, floor: 80))
+
+    @Sendable func post(_ base: String, _ posting: Posting, _ count: Int) async throws -> Measurement {
+      // To several users, because all sends of one user are in one partition.
+      let bodies = (0..<4).map {
+        Array(#"{"to":{"user":"user-\#($0)"},"message":{"title":"Goal","body":"The score is 3 to 1"}}"#.utf8)
+      }
       return try await load.post(
-        urls, requests: count, connections: connections, headers: Self.headers, body: Array(#""hello""#.utf8))
+        base + "/api/sends", bodies: bodies, requests: count, connections: posting.connections,
+        streams: posting.streams, headers: [Self.authorization, "content-type: application/json"])
     }
-    _ = try await post(constantBase, posts / 10)
-    let singles = try await bench.pairs {
-      try await post(constantBase, posts)
-    } product: {
-      let warmUp = posts / 10
-      return try await withFrontEnd(rig, takes: warmUp + posts) { base, api in
-        _ = try await post(base, warmUp)
-        return try await measure(api) { try await post(base, posts) }
+    func ofConstant(_ server: ConstantServer, _ posting: Posting) async throws -> Measurement {
+      let base = posting.streams == 1 ? server.base : server.http2Base
+      _ = try await post(base, posting, warmUp)
+      return try await measure(server.process) { try await post(base, posting, count) }
+    }
+
+    var pairs = postings.map { _ in [MeasuredPair]() }
+    var constants: [MeasuredPair] = []
+    for _ in 0..<rig.options.pairs {
+      for (index, posting) in postings.enumerated() {
+        var ceiling: Measurement?
+        if let nginx { ceiling = try await ofConstant(nginx, posting) }
+        if index == 0 {
+          constants.append(MeasuredPair(ceiling: ceiling, product: try await ofConstant(hummingbird, constant)))
+        }
+        let product = try await withFrontEnd(rig, takes: warmUp + count) { base, api in
+          _ = try await post(base, posting, warmUp)
+          return try await measure(api) { try await post(base, posting, count) }
+        }
+        pairs[index].append(MeasuredPair(ceiling: ceiling, product: product))
       }
     }
-    var single = ScenarioReport(
-      scenario: "\(name), one by one", unit: "sends", sink: "Kafka, acks=all", pairs: singles, goals: [.share(0.6)])
-    single.notes.append(
-      "the ceiling is an unmodified Hummingbird server with a constant answer; \(connections) connections")
+    let note = nginx == nil ? "no ceiling: nginx is not installed" : "the ceiling is nginx answering a constant"
+    return zip(postings + [constant], pairs + [constants]).map { posting, pairs in
+      var report = ScenarioReport(
+        scenario: posting.name, unit: "sends", connections: posting.connections,
+        sink: posting.name == constant.name ? "none" : "Kafka, acks=all", pairs: pairs, goals: posting.goals)
+      report.notes.append(posting.streams == 1 ? note : "\(posting.streams) streams each; \(note)")
+      return report
+    }
+  }
 
-    // The posts fit into the embedded cluster; above its capacity the front end answers 503.
+  private func batches(_ bench: BenchRun, _ load: Ceiling) async throws -> ScenarioReport {
+    let rig = bench.rig
     let (lines, batches, warmUp) = (1000, rig.options.scaled(200, floor: 8), rig.options.scaled(20, floor: 8))
     let batch = (0..<lines).map {
       #"{"to":{"user":"user-\#($0)"},"message":{"title":"Number \#($0)","body":"The score is 3 to 1"}}"#
@@ -57,9 +98,8 @@ struct AcceptScenario: BenchScenario {
       let measurement = try await withFrontEnd(rig, takes: (warmUp + batches) * lines) { base, api in
         func post(_ count: Int) async throws -> Measurement {
           try await load.post(
-            [base + "/api/sends/batch"], requests: count, connections: 4,
-            headers: [Self.headers[0], "content-type: application/x-ndjson"],
-            body: Array(batch.joined(separator: "\n").utf8))
+            base + "/api/sends/batch", bodies: [Array(batch.joined(separator: "\n").utf8)], requests: count,
+            connections: 4, headers: [Self.authorization, "content-type: application/x-ndjson"])
         }
         _ = try await post(warmUp)
         return try await measure(api) { try await post(batches) }
@@ -74,7 +114,7 @@ struct AcceptScenario: BenchScenario {
     var batched = ScenarioReport(
       scenario: "\(name), NDJSON", unit: "lines", sink: "Kafka, acks=all", pairs: runs, goals: [.rate(150_000)])
     batched.notes.append("\(lines) lines a request, 4 connections")
-    return [single, batched]
+    return batched
   }
 
   /// Runs a front end on a cluster of its own. Throws unless all sends are on the topic at the end.
@@ -84,9 +124,16 @@ struct AcceptScenario: BenchScenario {
     _ rig: BenchRig, takes sends: Int, _ body: @escaping @Sendable (String, ChildProcess) async throws -> Measurement
   ) async throws -> Measurement {
     let nowhere = Sink(kind: .external, host: "", port: 0, trustRoots: nil, process: nil)
+    let htpasswd = rig.path("htpasswd")
+    try Data(Self.htpasswd.utf8).write(to: URL(fileURLWithPath: htpasswd))
+    try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: htpasswd)
     return try await BenchPipeline.with(rig, sink: nowhere) { pipeline in
-      let measurement = try await pipeline.withFrontEnd(registry: rig.path("accept.sqlite")) { api, port in
-        try await body("http://127.0.0.1:\(port)", api)
+      let measurement = try await pipeline.withFrontEnd(registry: rig.path("accept.sqlite"), htpasswd: htpasswd) {
+        api, port in
+        let base = "http://127.0.0.1:\(port)"
+        // A password that is not remembered yet may only be tried a few times at once.
+        _ = try await APIClient(base: base).request("GET", "/api/sends?limit=1", user: "bench")
+        return try await body(base, api)
       }
       let taken = try await pipeline.produced()
       guard taken == sends else { throw BenchError("\(sends) sends were posted, and \(taken) are on the topic") }
@@ -94,36 +141,13 @@ struct AcceptScenario: BenchScenario {
     }
   }
 
-  /// The rate of the load with the CPU and memory of the front end.
-  private func measure(_ api: ChildProcess, _ load: () async throws -> Measurement) async throws -> Measurement {
-    let before = try api.usage()
+  /// The rate of the load with the CPU and memory of a server.
+  private func measure(_ server: ChildProcess, _ load: () async throws -> Measurement) async throws -> Measurement {
+    let before = try server.usage()
     var measurement = try await load()
-    let after = try api.usage()
+    let after = try server.usage()
     measurement.cpuSeconds = after.cpuSeconds - before.cpuSeconds
     measurement.peakBytes = after.peakBytes
     return measurement
-  }
-}
-
-/// `fanfare-dev bench-constant`: the front end's HTTP server with a constant answer.
-///
-/// A ceiling for `fanfare-dev bench`.
-struct BenchConstantCommand: AsyncParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "bench-constant", abstract: "Part of bench: an HTTP server that answers a constant.",
-    shouldDisplay: false)
-
-  func run() async throws {
-    let router = Router()
-    router.post("/api/notifications") { request, _ in
-      _ = try await request.body.collect(upTo: 65_536)
-      return Response(
-        status: .ok, headers: [.contentType: "application/json"],
-        body: ResponseBody(byteBuffer: ByteBuffer(string: #"{"id":"019b0000-0000-7000-8000-000000000000"}"#)))
-    }
-    let application = Application(
-      router: router, configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: 0), backlog: 1024),
-      onServerRunning: { channel in Console.print("constant 127.0.0.1:\(channel.localAddress?.port ?? 0)") })
-    try await application.runService()
   }
 }
