@@ -33,24 +33,24 @@ package enum APIRole {
       hubs.append(
         try await hub.callers(boundTo: settings.api.reachableHost, keys: registry, hashing: hashing, runtime: runtime))
     }
-    let (role, frontEnd) = try services(
+    let (frontEndRole, frontEnd) = try services(
       runtime, client: try settings.kafka.client("api"), registry: registry, history: history,
       configuration: configuration,
       hubs: hubs, backlog: backlog)
-    var services = [check].compactMap { $0 } + role.services
-    services += settings.kafka.credentialWatches(logger: runtime.logger)
-    services.append(
+    var role = frontEndRole
+    if let check { role.services.insert(check, at: 0) }
+    role.services += settings.kafka.credentialWatches(logger: runtime.logger)
+    role.services.append(
       Announcement(name: "api", file: settings.api.announceFile, logger: runtime.logger) {
         Announcement.address(host: settings.api.frontEnd.host, port: try await frontEnd.boundPort())
       })
-    var checks = role.checks
     if let settings = settings.api.tls, let tls = configuration.tls {
       let certificate = ListenerCertificate(settings, tls: tls, clock: runtime.clock, metrics: runtime.metrics)
-      checks.append(certificate.check)
-      services.append(certificate.watch(logger: runtime.logger))
+      role.checks.append(certificate.check)
+      role.services.append(certificate.watch(logger: runtime.logger))
     }
-    services += runtime.operations(checks: checks)
-    return RoleServices(services: services, checks: checks)
+    role.addOperations(runtime)
+    return role
   }
 
   /// Creates the front end without an operations server, over an open registry and ledger.

@@ -19,7 +19,7 @@ package enum LedgerRole {
     var (role, _) = try services(runtime, client: try settings.kafka.client("ledger"))
     if let check { role.services.insert(check, at: 0) }
     role.services += settings.kafka.credentialWatches(logger: runtime.logger)
-    role.services += runtime.operations(checks: role.checks)
+    role.addOperations(runtime)
     return role
   }
 

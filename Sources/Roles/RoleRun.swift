@@ -38,19 +38,24 @@ struct RoleRun: Sendable {
   }
 
   let logger: Logger
+  /// Told about the role's health and its end; nil if no service manager started the process.
+  let manager: ServiceManager?
 
   /// Throws the error that ends the services if no signal does.
-  func run(_ services: [any Service]) async throws {
+  func run(_ role: RoleServices) async throws {
     let signals = await UnixSignalsSequence(trapping: [.sigterm, .sigint])
     let running = Running()
     let group = ServiceGroup(
       configuration: ServiceGroupConfiguration(
-        services: services.enumerated().map { number, service in
+        services: role.services.enumerated().map { number, service in
           ServiceGroupConfiguration.ServiceConfiguration(
             service: Named(number: number, service: service, running: running))
         }, logger: logger))
     let listening = Task { await listen(to: signals, ending: group, running: running) }
     defer { listening.cancel() }
+    // Not one of the services: it has to report until the last of them has ended.
+    let reporting = Task { if let manager, let health = role.health { await manager.report(health) } }
+    defer { reporting.cancel() }
     try await group.run()
     logger.notice("Stopped")
   }
@@ -63,6 +68,7 @@ struct RoleRun: Sendable {
           first = .now
           logger.notice(
             "Stopping", metadata: [LogKeys.signal: "\(signal)", LogKeys.waitingFor: "\(running.list)"])
+          manager?.stopping(waitingFor: running.list)
           await group.triggerGracefulShutdown()
           tasks.addTask { await report(running) }
           continue
@@ -82,6 +88,7 @@ struct RoleRun: Sendable {
     while true {
       // Cancelled when the services have ended.
       do { try await Task.sleep(for: Self.interval) } catch { return }
+      manager?.stopping(waitingFor: running.list)
       logger.notice("Still stopping", metadata: [LogKeys.waitingFor: "\(running.list)"])
     }
   }

@@ -6,9 +6,20 @@ package struct RoleServices: Sendable {
   package var services: [any Service]
   /// The conditions of the role's readiness.
   package var checks: [any ReadinessCheck]
+  /// The role's health, shared by everything that reports it; set by `addOperations`.
+  package private(set) var health: HealthRegistry?
 
   package init(services: [any Service], checks: [any ReadinessCheck] = []) {
     (self.services, self.checks) = (services, checks)
+  }
+
+  /// Adds the operations server and its announcement, which stop before all other services.
+  ///
+  /// Call it once, when `checks` is complete. The liveness checks are that of the event loops and those in `liveness`.
+  package mutating func addOperations(_ runtime: Runtime, liveness: [any ReadinessCheck] = []) {
+    let health = runtime.health(checks: checks, liveness: liveness)
+    services += runtime.operations(health)
+    self.health = health
   }
 }
 

@@ -1,10 +1,11 @@
 package import FanfareCore
+import FoundationEssentials
 package import Logging
 import Metrics
 package import NIOCore
 import NIOPosix
 package import Operations
-package import ServiceLifecycle
+import ServiceLifecycle
 import UnixSignals
 
 /// Settings, logger, metrics, threads and clock, shared by all roles of a process.
@@ -47,7 +48,10 @@ package struct Runtime: Sendable {
   }
 
   /// Runs a role until SIGTERM or SIGINT, then drains it; see `RoleRun`. Throws the error that ends it otherwise.
-  package func run(_ role: RoleServices) async throws { try await RoleRun(logger: logger).run(role.services) }
+  package func run(_ role: RoleServices) async throws {
+    let manager = ServiceManager(environment: ProcessInfo.processInfo.environment, logger: logger)
+    try await RoleRun(logger: logger, manager: manager).run(role)
+  }
 
   /// Writes the number of suppressed security events from time to time.
   var securityReports: any Service {
@@ -61,10 +65,8 @@ package struct Runtime: Sendable {
   }
 
   /// Creates an operations server and its announcement.
-  ///
-  /// The liveness checks are that of the event loops and those in `liveness`.
-  package func operations(checks: [any ReadinessCheck], liveness: [any ReadinessCheck] = []) -> [any Service] {
-    let server = operationsServer(routes(checks: checks, liveness: liveness))
+  func operations(_ health: HealthRegistry) -> [any Service] {
+    let server = operationsServer(OperationsRoutes(metrics: metrics, health: health))
     return [
       Listener(section: "operations", service: server),
       Announcement(name: "operations", file: settings.operations.announceFile, logger: logger) {
@@ -80,11 +82,14 @@ package struct Runtime: Sendable {
   }
 
   /// The operations routes.
+  package func routes(checks: [any ReadinessCheck]) -> OperationsRoutes {
+    OperationsRoutes(metrics: metrics, health: health(checks: checks))
+  }
+
+  /// The health of a role.
   ///
-  /// Liveness means that the event loops respond; readiness means that the checks pass.
-  package func routes(checks: [any ReadinessCheck], liveness: [any ReadinessCheck] = []) -> OperationsRoutes {
-    OperationsRoutes(
-      metrics: metrics,
-      health: HealthRegistry(liveness: [EventLoopsCheck(group: eventLoopGroup)] + liveness, readiness: checks))
+  /// Liveness means that the event loops respond and the checks in `liveness` pass; readiness means that `checks` pass.
+  func health(checks: [any ReadinessCheck], liveness: [any ReadinessCheck] = []) -> HealthRegistry {
+    HealthRegistry(liveness: [EventLoopsCheck(group: eventLoopGroup)] + liveness, readiness: checks)
   }
 }

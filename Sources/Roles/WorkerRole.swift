@@ -42,9 +42,8 @@ package enum WorkerRole {
     }
     role.services += watches
     role.services += settings.kafka.credentialWatches(logger: runtime.logger)
-    role.services += runtime.operations(
-      checks: role.checks, liveness: [EventLoopsCheck(group: Runtime.pushEventLoopGroup, name: "event loops of pushes")]
-    )
+    role.addOperations(
+      runtime, liveness: [EventLoopsCheck(group: Runtime.pushEventLoopGroup, name: "event loops of pushes")])
     return role
   }
 

@@ -31,13 +31,15 @@ enum BrokerRole {
       brokers: broker.brokers,
       topics: runtime.settings.kafka.specifications(replicationFactor: broker.brokers),
       logger: runtime.logger)
-    return RoleServices(
+    var role = RoleServices(
       services: [
         ClusterService(cluster: cluster),
         Announcement(name: "broker", file: broker.announceFile, logger: runtime.logger) {
           cluster.bootstrapServers
         },
-      ] + runtime.operations(checks: []))
+      ])
+    role.addOperations(runtime)
+    return role
   }
 }
 

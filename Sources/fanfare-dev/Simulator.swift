@@ -35,13 +35,15 @@ enum SimulatorRole {
       }
       return endpoints.adminURL
     }
-    return RoleServices(
+    var role = RoleServices(
       services: [
         // The kernel does not say which of the four ports it refused.
         Listener(
           section: "simulator", ports: "simulator.apnsPort, fcmPort, httpsPort or adminPort", service: simulator),
         announcement,
-      ] + runtime.operations(checks: []))
+      ])
+    role.addOperations(runtime)
+    return role
   }
 
   /// Creates a simulator with the keys in its directory, if any.

@@ -119,8 +119,10 @@ final class Deployment: Sendable {
     return (addresses[0], addresses[1])
   }
 
-  /// Starts another front end without waiting for it.
-  func startFrontEndProcess() throws -> ChildProcess { try processes.start("api", environment, directory) }
+  /// Starts another front end without waiting for it. `variables` are added to its environment.
+  func startFrontEndProcess(_ variables: [String: String] = [:]) throws -> ChildProcess {
+    try processes.start("api", environment.merging(variables) { $1 }, directory)
+  }
 
   /// Starts another worker. It needs some seconds to join; see `ready`.
   func startWorker() throws -> ChildProcess { try processes.start("worker", environment, directory) }
