@@ -5,10 +5,21 @@ import RDKafka
 
 /// The options of every role.
 package struct CommonOptions: ParsableArguments {
-  @Option(name: .long, help: ArgumentHelp("The YAML configuration file.", valueName: "file"))
+  @Option(
+    name: .long, help: ArgumentHelp("The YAML configuration file.", valueName: "file"),
+    completion: .file(extensions: ["yaml", "yml"]))
   var config: String?
 
   package init() {}
+
+  /// The configuration file; nil for none.
+  package var file: String? {
+    let fallback = "fanfare.yaml"
+    return config ?? environment["FANFARE_CONFIG"]
+      ?? (FileManager.default.fileExists(atPath: fallback) ? fallback : nil)
+  }
+
+  package var environment: [String: String] { ProcessInfo.processInfo.environment }
 
   /// Loads the settings from the file and the environment, and prints the variables that have no effect.
   ///
@@ -16,10 +27,6 @@ package struct CommonOptions: ParsableArguments {
   package func settings(
     readFurther: (SettingsReader) throws(SettingsError) -> Void = { _ in }
   ) async throws -> Settings {
-    let environment = ProcessInfo.processInfo.environment
-    let fallback = "fanfare.yaml"
-    let file =
-      config ?? environment["FANFARE_CONFIG"] ?? (FileManager.default.fileExists(atPath: fallback) ? fallback : nil)
     let settings = try await Settings.load(file: file, environment: environment, readFurther: readFurther)
     if !settings.unknownVariables.isEmpty {
       let names = settings.unknownVariables.joined(separator: ", ")
@@ -53,7 +60,7 @@ extension AsyncParsableCommand {
       }
     } catch {
       guard let error = SettingsError(cause: error) else { exit(withError: error) }
-      Console.error("\(name): \(error)")
+      for mistake in error.mistakes { Console.error("\(name): \(mistake.line)") }
       exit(withError: ExitCode(78))
     }
   }

@@ -29,11 +29,7 @@ extension HubSettings {
       boundTo: host, authentication: runtime.settings.authentication, hashing: hashing, logger: runtime.logger)
     var (services, checks): ([any Service], [any ReadinessCheck]) = ([], [])
     authenticators.append(APIKeyAuthenticator(hub: name, store: keys, clock: runtime.clock, logger: logger))
-    if let tokens {
-      let keys = TokenKeys(tokens.keys, clock: runtime.clock, logger: logger)
-      do throws(FrontEndError) { try await keys.check() } catch {
-        throw SettingsError("hub.\(name).authentication.token.keysFile", "cannot be used: \(error)")
-      }
+    if let tokens, let keys = try await tokenKeys(clock: runtime.clock, logger: logger) {
       authenticators.append(
         TokenAuthenticator(hub: name, rules: tokens.rules, policy: policy, keys: keys, clock: runtime.clock))
       services.append(UntilShutdown { try await keys.run() })
@@ -44,5 +40,15 @@ extension HubSettings {
     }
     return HubCallers(
       hub: FrontEndHub(name: name, authenticators: authenticators, quotas: quotas), services: services, checks: checks)
+  }
+
+  /// The keys of the hub's tokens; nil if it accepts none. Throws an error that names the key of an unusable file.
+  func tokenKeys(clock: any WallClock, logger: Logger) async throws -> TokenKeys? {
+    guard let tokens else { return nil }
+    let keys = TokenKeys(tokens.keys, clock: clock, logger: logger)
+    do throws(FrontEndError) { try await keys.check() } catch {
+      throw SettingsError("hub.\(name).authentication.token.keysFile", "cannot be used: \(error)")
+    }
+    return keys
   }
 }

@@ -39,6 +39,13 @@ package struct Runtime: Sendable {
     self.init(settings: settings, logger: Logger(label: "fanfare.\(role)"), metrics: metrics, clock: clock)
   }
 
+  /// The parts of a role for a command that is none, such as a check of the configuration.
+  package init(settings: Settings, logger: Logger) {
+    self.init(
+      settings: settings, logger: logger, metrics: PrometheusMetrics(build: Build.information), clock: SystemWallClock()
+    )
+  }
+
   /// Creates the parts of a role without setting up logging and metrics of the process.
   init(settings: Settings, logger: Logger, metrics: PrometheusMetrics, clock: any WallClock) {
     (self.settings, self.logger, self.metrics) = (settings, logger, metrics)

@@ -34,17 +34,21 @@ package enum WorkerRole {
     var role = try services(runtime, client: try settings.kafka.client("worker"), registry: registry, senders: senders)
     if let check { role.services.insert(check, at: 0) }
     // After everything else that a configuration can have wrong.
-    guard senders.values.contains(where: { !$0.isEmpty }) else {
-      throw SettingsError(
-        "hub.NAME",
-        "has no credentials of a platform, so this worker could not push anything: set hub.NAME.apns.*, "
-          + "hub.NAME.fcm.* or hub.NAME.wns.*")
-    }
+    try requirePlatform(senders.values.count { !$0.isEmpty })
     role.services += watches
     role.services += settings.kafka.credentialWatches(logger: runtime.logger)
     role.addOperations(
       runtime, liveness: [EventLoopsCheck(group: Runtime.pushEventLoopGroup, name: "event loops of pushes")])
     return role
+  }
+
+  /// Throws unless there are senders.
+  static func requirePlatform(_ senders: Int) throws(SettingsError) {
+    guard senders == 0 else { return }
+    throw SettingsError(
+      "hub.NAME",
+      "has no credentials of a platform, so this worker could not push anything: set hub.NAME.apns.*, "
+        + "hub.NAME.fcm.* or hub.NAME.wns.*")
   }
 
   /// Creates the worker without an operations server, over an open registry and senders.

@@ -24,7 +24,7 @@ import Yams
     _ = try WorkshopSettings(from: reader)
     let text = try String(contentsOf: Self.example, encoding: .utf8)
     let uncommented = text.replacing(/\n( *)# (?=[a-zA-Z]+: )/) { "\n\($0.output.1)" }
-    let keys = Set(try Settings.keys(of: try #require(try Yams.compose(yaml: uncommented))))
+    let keys = Set(SettingsFile(try #require(try Yams.compose(yaml: uncommented))).entries.keys)
     #expect(keys.symmetricDifference(reader.keys).sorted() == [])
   }
 
@@ -40,7 +40,7 @@ import Yams
     ("kafka: {embedded: perhaps}", "kafka.embedded must be true or false"),
     ("simulator: {host: '::1'}", "simulator.host must be 127.0.0.1 or localhost"),
     ("broker: {brokers: 10}", "broker.brokers must be a whole number from 1 to 9"),
-    ("simulator: {port: 1}", "simulator.port is not a known key; deploy/fanfare.yaml lists all keys"),
+    ("simulator: {port: 1}", "simulator.port is not a known key; simulator.host is the nearest one"),
   ])
   func badValueIsNamedByItsKey(yaml: String, message: String) async throws {
     let error = await #expect(throws: SettingsError.self) { try await Self.load(yaml) }

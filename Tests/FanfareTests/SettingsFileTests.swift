@@ -24,7 +24,7 @@ import Testing
     ("kafka: {passwordFile: /nonexistent/x}", "kafka.passwordFile names a file that cannot be read: /nonexistent/x"),
     (
       "kafka: {bootstrapServer: x}",
-      "kafka.bootstrapServer is not a known key; deploy/fanfare.yaml lists all keys"
+      "kafka.bootstrapServer is not a known key; kafka.bootstrapServers is the nearest one"
     ),
     ("api: {port: 70000}", "api.port must be a whole number from 0 to 65535"),
     ("api: {host: ''}", "api.host must not be empty"),

@@ -56,14 +56,15 @@ package struct HubSettings: Sendable {
     allowRemote = try reader.bool("\(prefix).authentication.allowRemote", default: false)
     groupFile = try reader.optionalString("\(prefix).authentication.groupFile")
     policy = try ScopePolicy(under: "\(prefix).authentication", from: reader)
-    tokens = try TokenSettings(hub: name, from: reader)
+    // Sections of their own: a mistake in one of them hides none in another.
+    tokens = reader.collect { () throws(SettingsError) in try TokenSettings(hub: name, from: reader) } ?? nil
     certificateUser = try reader.choiceOrNone("\(prefix).authentication.certificate.userFrom")
     quotas = try QuotaPolicy(hub: name, from: reader)
-    apns = try APNsSettings(hub: name, from: reader)
-    fcm = try FCMSettings(hub: name, from: reader)
+    apns = reader.collect { () throws(SettingsError) in try APNsSettings(hub: name, from: reader) } ?? nil
+    fcm = reader.collect { () throws(SettingsError) in try FCMSettings(hub: name, from: reader) } ?? nil
     let simulatedQuota = simulator == nil ? 0 : try FCMSettings.quota(of: name, default: 0, from: reader)
     fcmPushesPerMinute = fcm?.maximumPerMinute ?? (simulatedQuota == 0 ? nil : simulatedQuota)
-    wns = try WNSSettings(hub: name, from: reader)
+    wns = reader.collect { () throws(SettingsError) in try WNSSettings(hub: name, from: reader) } ?? nil
     maximumConnections = (
       try APNsSettings.connections(of: name, from: reader), try FCMSettings.connections(of: name, from: reader)
     )

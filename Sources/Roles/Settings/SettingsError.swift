@@ -4,19 +4,67 @@ import RDKafka
 import Registry
 import Worker
 
-/// An unusable configuration value: its key and the expectation. Never contains the value of a secret.
+/// Unusable configuration values: all that were found. Never contains the value of a secret.
 package struct SettingsError: Error, Hashable, CustomStringConvertible {
+  /// At least one, in the order of the configuration file.
+  package let mistakes: [SettingsMistake]
+
+  package init(_ key: String, _ expectation: String) {
+    mistakes = [SettingsMistake(key: key, expectation: expectation)]
+  }
+
+  /// An error of several mistakes; nil if there are none.
+  init?(_ mistakes: [SettingsMistake]) {
+    guard !mistakes.isEmpty else { return nil }
+    self.mistakes = mistakes
+  }
+
+  /// A value of the wrong form that can be shown, because keys of its kind never hold a secret.
+  init(_ key: String, _ expectation: String, showsValue: Bool) {
+    mistakes = [SettingsMistake(key: key, expectation: expectation, showsValue: showsValue)]
+  }
+
+  /// The first mistake's key and expectation.
+  package var key: String { mistakes[0].key }
+  package var expectation: String { mistakes[0].expectation }
+
+  package var description: String { mistakes.map(\.description).joined(separator: "; ") }
+}
+
+/// One unusable value of the configuration: its key and the expectation.
+package struct SettingsMistake: Hashable, Sendable, CustomStringConvertible {
+  /// Where a value was given.
+  package enum Place: Hashable, Sendable {
+    /// A line of the configuration file; nil if the key is not in it.
+    case file(String, line: Int?)
+    /// An environment variable.
+    case variable(String)
+  }
+
   /// The key as the configuration file writes it: `kafka.bootstrapServers`.
   package let key: String
   /// The expectation, as the end of a sentence that begins with the key.
   package let expectation: String
-
-  package init(_ key: String, _ expectation: String) {
-    self.key = key
-    self.expectation = expectation
-  }
+  /// Whether keys of this kind never hold a secret.
+  var showsValue = false
+  /// The value that was given; nil if there is none, or if it could be a secret.
+  package var value: String?
+  /// Nil if neither the file nor the environment caused the mistake.
+  package var place: Place?
 
   package var description: String { "\(key) \(expectation)" }
+
+  /// The mistake as a line of text, with its place and value: `fanfare.yaml:3: kafka.partitions must be …, not "many"`.
+  package var line: String {
+    let place =
+      switch place {
+      case .file(let path, let line?): "\(path):\(line): "
+      case .file(let path, nil): "\(path): "
+      case .variable(let name): "\(name): "
+      case nil: ""
+      }
+    return Printable.line(place + description + (value.map { ", not \"\($0)\"" } ?? ""))
+  }
 }
 
 extension SettingsError {

@@ -5,6 +5,8 @@ import Synchronization
 
 /// Reads typed values by key; every problem becomes an error that names the key.
 ///
+/// ``collect(_:)`` finds all mistakes of a section: it reads it again as if the keys with known mistakes were absent.
+///
 /// swift-configuration treats a value of the wrong type as absent and reports it only to its access reporter. So this
 /// type is also the access reporter, and it learns from the reports which keys exist.
 package final class SettingsReader: AccessReporter {
@@ -19,6 +21,9 @@ package final class SettingsReader: AccessReporter {
   /// The reports by key, as the file writes the key.
   private let heard = Mutex<[String: Heard]>([:])
 
+  /// The mistakes found so far. Their keys read as absent.
+  private let found = Mutex<(mistakes: [SettingsMistake], keys: Set<String>)>(([], []))
+
   /// The providers in order of precedence.
   private let providers: [any ConfigProvider]
 
@@ -28,6 +33,30 @@ package final class SettingsReader: AccessReporter {
 
   /// The keys that were read so far.
   var keys: Set<String> { Set(heard.withLock(\.keys)) }
+
+  /// The mistakes found so far.
+  var mistakes: [SettingsMistake] { found.withLock(\.mistakes) }
+
+  /// Adds a mistake, and reads its key as absent from now on. Returns false if the key has one already.
+  @discardableResult func note(_ mistake: SettingsMistake) -> Bool {
+    found.withLock { found in
+      guard found.keys.insert(mistake.key).inserted else { return false }
+      found.mistakes.append(mistake)
+      return true
+    }
+  }
+
+  /// Reads a section of the configuration, and notes all of its mistakes.
+  ///
+  /// After a mistake it runs `body` again, with the mistaken key absent, to find the next one. Returns nil if `body`
+  /// does not succeed without the key, because another key requires it.
+  func collect<Value>(_ body: () throws(SettingsError) -> Value) -> Value? {
+    while true {
+      do { return try body() } catch {
+        guard error.mistakes.count(where: { note($0) }) > 0 else { return nil }
+      }
+    }
+  }
 
   package func report(_ event: AccessEvent) {
     let key = event.metadata.key.components.joined(separator: ".")
@@ -54,8 +83,8 @@ package final class SettingsReader: AccessReporter {
 
   /// Text that is not empty; nil if absent.
   package func optionalString(_ key: String) throws(SettingsError) -> String? {
-    let value = config.string(forKey: ConfigKey(key))
-    try check(key, "must be text (in quotes if it looks like a number)")
+    let value = config(key).string(forKey: ConfigKey(key))
+    try check(key, "must be text (in quotes if it looks like a number)", showsValue: false)
     guard value?.isEmpty != true else { throw SettingsError(key, "must not be empty") }
     return value
   }
@@ -73,8 +102,8 @@ package final class SettingsReader: AccessReporter {
 
   /// A list of texts; the environment separates them by commas.
   func strings(_ key: String, default fallback: [String] = []) throws(SettingsError) -> [String] {
-    let value = config.stringArray(forKey: ConfigKey(key))
-    try check(key, "must be a list of texts")
+    let value = config(key).stringArray(forKey: ConfigKey(key))
+    try check(key, "must be a list of texts", showsValue: false)
     return value ?? fallback
   }
 
@@ -94,7 +123,7 @@ package final class SettingsReader: AccessReporter {
   func ints(_ key: String, default fallback: [Int], in range: ClosedRange<Int>, atMost count: Int) throws(SettingsError)
     -> [Int]
   {
-    let value = config.intArray(forKey: ConfigKey(key))
+    let value = config(key).intArray(forKey: ConfigKey(key))
     let expectation = "must be a list of at most \(count) whole numbers from \(range.lowerBound) to \(range.upperBound)"
     try check(key, expectation)
     guard let value else { return fallback }
@@ -104,35 +133,36 @@ package final class SettingsReader: AccessReporter {
 
   /// A whole number within limits.
   package func int(_ key: String, default fallback: Int, in range: ClosedRange<Int>) throws(SettingsError) -> Int {
-    let value = config.int(forKey: ConfigKey(key))
+    let value = config(key).int(forKey: ConfigKey(key))
     let expectation = "must be a whole number from \(range.lowerBound) to \(range.upperBound)"
     try check(key, expectation)
     guard let value else { return fallback }
-    guard range.contains(value) else { throw SettingsError(key, expectation) }
+    guard range.contains(value) else { throw SettingsError(key, expectation, showsValue: true) }
     return value
   }
 
   /// A time in seconds within limits, fractions allowed.
   func seconds(_ key: String, default fallback: Double, in range: ClosedRange<Double>) throws(SettingsError) -> Duration
   {
-    let value = config.double(forKey: ConfigKey(key))
+    let value = config(key).double(forKey: ConfigKey(key))
     let expectation = "must be a number of seconds from \(range.lowerBound) to \(range.upperBound)"
     try check(key, expectation)
-    guard range.contains(value ?? fallback) else { throw SettingsError(key, expectation) }
+    guard range.contains(value ?? fallback) else { throw SettingsError(key, expectation, showsValue: true) }
     return .milliseconds(Int64(((value ?? fallback) * 1000).rounded()))
   }
 
   /// A fraction from 0 to 1.
   func share(_ key: String, default fallback: Double) throws(SettingsError) -> Double {
-    let value = config.double(forKey: ConfigKey(key))
-    try check(key, "must be a number from 0 to 1")
-    guard (0...1).contains(value ?? fallback) else { throw SettingsError(key, "must be a number from 0 to 1") }
+    let value = config(key).double(forKey: ConfigKey(key))
+    let expectation = "must be a number from 0 to 1"
+    try check(key, expectation)
+    guard (0...1).contains(value ?? fallback) else { throw SettingsError(key, expectation, showsValue: true) }
     return value ?? fallback
   }
 
   /// `true` or `false`.
   package func bool(_ key: String, default fallback: Bool) throws(SettingsError) -> Bool {
-    let value = config.bool(forKey: ConfigKey(key))
+    let value = config(key).bool(forKey: ConfigKey(key))
     try check(key, "must be true or false")
     return value ?? fallback
   }
@@ -157,7 +187,7 @@ package final class SettingsReader: AccessReporter {
     guard !nothing.contains(word) else { return nil }
     guard let choice = Choice(rawValue: word) else {
       let words = Choice.allCases.map(\.rawValue) + nothing
-      throw SettingsError(key, "must be one of " + words.joined(separator: ", "))
+      throw SettingsError(key, "must be one of " + words.joined(separator: ", "), showsValue: true)
     }
     return choice
   }
@@ -182,9 +212,13 @@ package final class SettingsReader: AccessReporter {
     return text
   }
 
-  private var config: ConfigReader { ConfigReader(providers: providers, accessReporter: self) }
+  private func config(_ key: String) -> ConfigReader {
+    let isMistaken = found.withLock { $0.keys.contains(key) }
+    return ConfigReader(providers: isMistaken ? [InMemoryProvider(values: [:])] : providers, accessReporter: self)
+  }
 
-  private func check(_ key: String, _ expectation: String) throws(SettingsError) {
-    if heard.withLock({ $0[key]?.failure }) != nil { throw SettingsError(key, expectation) }
+  /// Throws if the value could not be converted.
+  private func check(_ key: String, _ expectation: String, showsValue: Bool = true) throws(SettingsError) {
+    if heard.withLock({ $0[key]?.failure }) != nil { throw SettingsError(key, expectation, showsValue: showsValue) }
   }
 }
