@@ -30,6 +30,7 @@ let jwtKit: Target.Dependency = .product(name: "JWTKit", package: "jwt-kit")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let metrics: Target.Dependency = .product(name: "Metrics", package: "swift-metrics")
 let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
+let nioEmbedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
 let nioHTTP1: Target.Dependency = .product(name: "NIOHTTP1", package: "swift-nio")
 let nioHTTPTypesHTTP1: Target.Dependency = .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras")
 let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
@@ -310,7 +311,9 @@ if Context.environment["FANFARE_FUZZ"] != nil {
   package.products.append(.executable(name: "Fuzz", targets: ["Fuzz"]))
   package.targets.append(
     .executableTarget(
-      name: "Fuzz", dependencies: ["FanfareCore", "FrontEnd", "HTTP2Client", "Worker", nioCore], path: "Tests/Fuzz",
+      name: "Fuzz",
+      dependencies: ["FanfareCore", "FrontEnd", "HTTP2Client", "Worker", httpTypes, nioCore, nioEmbedded],
+      path: "Tests/Fuzz",
       exclude: ["Corpus", "records.dict"],
       // Without it the compiler would look for statements at the top level of a file.
       swiftSettings: house + [.unsafeFlags(["-parse-as-library"])]))

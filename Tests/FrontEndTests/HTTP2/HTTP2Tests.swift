@@ -24,6 +24,7 @@ struct HTTP2Tests {
     "refusal_before_the_body": "1 401, 1 NO_ERROR, 3 202",
     "many_large_answers": "128 answers, 1 document",
     "upload_goes_on_after_the_answer": "1 413, 1 NO_ERROR, 3 202",
+    "refusal_of_a_head_with_a_large_body": "1 501, 1 NO_ERROR, 3 202",
     "too_large_body": "1 413, 1 NO_ERROR, 3 202",
 
     "data_on_idle_stream": "goaway PROTOCOL_ERROR, closed",

@@ -316,6 +316,17 @@ def refusal_before_the_body(port):
 
 
 @case
+def refusal_of_a_head_with_a_large_body(port):
+    """Refused at once: the body, which may not be on its way, is not waited for."""
+    peer = Peer(port)
+    peer.send(peer.headers(1, head("BREW", "/api/sends", ALICE, JSON, length=100_000)))
+    peer.until(lambda frame: isinstance(frame, RstStreamFrame))
+    peer.request(3)
+    peer.answer(3)
+    return peer.outcome()
+
+
+@case
 def too_large_body(port):
     peer = Peer(port)
     peer.send(peer.headers(1, post(length=70_000)))

@@ -125,11 +125,12 @@ extension HTTP2Connection {
   /// Hands over requests whose bodies cannot arrive soon; waits a little for the others, because clients with many
   /// requests send the heads first, and a whole request costs less.
   func handOverIncomplete() {
-    arrival.incomplete.removeAll { id in
-      guard let stream = streams[id], !stream.isHandedOver else { return true }
-      guard stream.head.expectsContinue || stream.head.declaredLength ?? 0 > Self.firstWindow else { return false }
+    // Not `removeAll(where:)`: a head that is refused here is answered, which looks at `arrival`.
+    arrival.incomplete = arrival.incomplete.filter { id in
+      guard let stream = streams[id], !stream.isHandedOver else { return false }
+      guard stream.head.expectsContinue || stream.head.declaredLength ?? 0 > Self.firstWindow else { return true }
       handOverInParts(stream)
-      return true
+      return false
     }
     guard !arrival.incomplete.isEmpty, arrival.timer == nil, let context else { return }
     arrival.timer = context.eventLoop.assumeIsolated().scheduleTask(in: Self.bodyDelay) {
