@@ -176,7 +176,7 @@ package final class FrontEnd: Service {
       middleware: AnswerMiddleware(
         routes: router.routes, origins: OriginRule(allowed: configuration.allowedOrigins), desk: desk))
     operations?.addLiveness(to: router)
-    DescriptionRoute().add(to: router)
+    Description.add(to: router)
     let access = AccessControl(
       hubs: hubs, logins: LoginGuard(limits: configuration.logins),
       security: dependencies.security, clock: clock)
