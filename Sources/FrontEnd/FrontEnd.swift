@@ -27,6 +27,7 @@ package final class FrontEnd: Service {
     package var quotas: any CallerQuotaStore
     /// The status of sends.
     package var history: any SendHistory
+    package var deadLetters: any DeadLetterStore
     /// Produces sends.
     package var sink: any SendSink
     /// Whether the sends topic has room for more. Called for every send; must not block.
@@ -38,8 +39,8 @@ package final class FrontEnd: Service {
     package init(
       registry: any DeviceRegistry & RegistrationDirectory, secureStore: any SecurePayloadStore,
       claims: any SendClaimStore, broadcasts: any BroadcastStore, schedule: any ScheduledSendStore,
-      quotas: any CallerQuotaStore, history: any SendHistory, sink: any SendSink,
-      hasRoom: @escaping @Sendable () -> Bool = { true },
+      quotas: any CallerQuotaStore, history: any SendHistory, deadLetters: any DeadLetterStore,
+      sink: any SendSink, hasRoom: @escaping @Sendable () -> Bool = { true },
       security: SecurityLog, clock: any WallClock = SystemWallClock()
     ) {
       self.registry = registry
@@ -49,6 +50,7 @@ package final class FrontEnd: Service {
       self.schedule = schedule
       self.quotas = quotas
       self.history = history
+      self.deadLetters = deadLetters
       self.sink = sink
       self.hasRoom = hasRoom
       self.security = security
@@ -195,11 +197,16 @@ package final class FrontEnd: Service {
     let tracking = TrackingRoutes(
       access: access, history: dependencies.history, broadcasts: dependencies.broadcasts,
       schedule: dependencies.schedule, clock: clock)
+    let fallback = access.fallbackHub
+    let deadLetters = DeadLetterRoutes(
+      access: access, store: dependencies.deadLetters, hubs: [fallback] + hubs.map(\.name).filter { $0 != fallback },
+      maximumBodySize: configuration.maximumBodySize)
     for root in [router.group(), router.group("hubs/{hub}")] {
       registration.add(to: root)
       notifications.add(to: root)
       sends.add(to: root)
       tracking.add(to: root)
+      deadLetters.add(to: root)
     }
     return DirectRoutes(
       hubs: hubs.map(\.name), access: access, intake: intake, desk: desk,

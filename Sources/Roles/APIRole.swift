@@ -86,8 +86,9 @@ package enum APIRole {
       configuration: configuration, hubs: hubs.map(\.hub),
       dependencies: FrontEnd.Dependencies(
         registry: registry, secureStore: registry, claims: registry, broadcasts: registry, schedule: registry,
-        quotas: registry, history: history, sink: producer, hasRoom: hasRoom, security: runtime.security,
-        clock: runtime.clock),
+        quotas: registry, history: history,
+        deadLetters: KafkaDeadLetters(settings.kafka, logger: runtime.logger), sink: producer, hasRoom: hasRoom,
+        security: runtime.security, clock: runtime.clock),
       operations: runtime.routes(checks: []), logger: runtime.logger)
     services.append(
       Scheduler(

@@ -5,7 +5,6 @@ import Support
 import Testing
 
 @testable import Roles
-@testable import fanfare
 
 @Suite(.timeLimit(.minutes(1))) struct LogWriterTests {
   /// Writes more records of the largest size than fit into the producer's queue.

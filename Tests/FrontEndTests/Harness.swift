@@ -19,6 +19,7 @@ struct Harness: Sendable {
     var hubs: [FrontEndHub]?
     var sink: any SendSink = RecordingSink()
     var history: any SendHistory = ScriptedHistory()
+    var deadLetters: any DeadLetterStore = ScriptedDeadLetters()
     var registry: (any DeviceRegistry & RegistrationDirectory)?
     var secureStore: (any SecurePayloadStore)?
     var claims: (any SendClaimStore)?
@@ -33,8 +34,8 @@ struct Harness: Sendable {
     {
       FrontEnd.Dependencies(
         registry: self.registry ?? registry, secureStore: secureStore ?? registry, claims: claims ?? registry,
-        broadcasts: registry, schedule: registry, quotas: quotas ?? registry, history: history, sink: sink,
-        hasRoom: hasRoom, security: security, clock: clock)
+        broadcasts: registry, schedule: registry, quotas: quotas ?? registry, history: history,
+        deadLetters: deadLetters, sink: sink, hasRoom: hasRoom, security: security, clock: clock)
     }
   }
 

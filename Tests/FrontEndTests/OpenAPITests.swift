@@ -90,6 +90,7 @@ import Testing
 
   @Test func describedEnumsEqualTheCode() {
     for (schema, member, words) in [
+      ("DeadLetterReason", nil, DeadLetter.Reason.allCases.map(\.rawValue)),
       ("SendState", nil, SendReport.State.allCases.map(\.rawValue)),
       ("Platform", nil, Platform.allCases.map(\.rawValue)),
       ("Outcome", nil, DeviceResult.Outcome.allCases.map(\.rawValue)),
@@ -150,7 +151,8 @@ import Testing
           "\(try #require(parameter["name"]?.text))=\(try #require(parameter["example"]?.text))"
         }
         if !query.isEmpty { path += "?" + query.joined(separator: "&") }
-        let reply = try await app.request(body.operation.method, path, body: body.text, type: body.mediaType)
+        let reply = try await app.request(
+          body.operation.method, path, as: "opal", body: body.text, type: body.mediaType)
         let isDescribed = body.operation.json["responses"]?["\(reply.status)"] != nil
         #expect(
           (200..<300).contains(reply.status) && isDescribed, "\(path) \(body.text): \(reply.status) \(reply.text)")

@@ -101,6 +101,54 @@ struct ScriptedHistory: SendHistory {
   }
 }
 
+/// Dead letters in memory; keeps the orders to redrive.
+final class ScriptedDeadLetters: DeadLetterStore {
+  private let letters: [LogPlace: DeadLetter]
+  private let failure: DeadLetterError?
+  private let kept = Mutex<[RedriveOrder]>([])
+
+  init(_ letters: [LogPlace: DeadLetter] = [:], failure: DeadLetterError? = nil) {
+    (self.letters, self.failure) = (letters, failure)
+  }
+
+  var orders: [RedriveOrder] { kept.withLock { $0 } }
+
+  func list(_ query: DeadLetterQuery) async throws(DeadLetterError) -> DeadLetterPage {
+    if let failure { throw failure }
+    let visible = letters.sorted { $0.key > $1.key }.filter { query.isVisible($0.value) }
+    let found = visible.filter { place, letter in
+      (query.reason ?? letter.reason) == letter.reason
+        && place.offset < query.before?.offsets[place.partition] ?? .max
+    }
+    let page = found.prefix(query.limit)
+    return DeadLetterPage(
+      letters: page.map { LetterSummary($0.value, at: $0.key) },
+      counts: Dictionary(visible.map { ($0.value.reason, 1) }, uniquingKeysWith: +), countsAll: true,
+      next: page.count < found.count ? page.last.map { DeadLetterPosition([$0.key.partition: $0.key.offset]) } : nil)
+  }
+
+  func letter(at place: LogPlace) async throws(DeadLetterError) -> DeadLetter? {
+    if let failure { throw failure }
+    return letters[place]
+  }
+
+  func redrive(_ order: RedriveOrder) async throws(DeadLetterError) -> RedriveOutcome {
+    if let failure { throw failure }
+    kept.withLock { $0.append(order) }
+    var outcome = RedriveOutcome()
+    for (place, letter) in letters.sorted(by: { $0.key < $1.key }) where order.isVisible(letter) {
+      switch order.selection {
+      case .places(let places):
+        guard places.contains(place) else { continue }
+        outcome.found.insert(place)
+      case .reason(let reason): guard letter.reason == reason else { continue }
+      }
+      if letter.isWhole { outcome.redriven += 1 } else { outcome.cut.append(place) }
+    }
+    return outcome
+  }
+}
+
 /// A store that only counts payloads.
 final class CountingStore: SecurePayloadStore {
   private let counts = Mutex((stored: 0, discarded: 0))

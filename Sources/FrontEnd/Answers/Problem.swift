@@ -104,7 +104,7 @@ enum ProblemCode: String, CaseIterable, Sendable {
   case tooManyFailures
   /// Too much work is waiting.
   case overloaded
-  /// Kafka definitely did not accept the send.
+  /// Kafka definitely did not accept the send, or cannot be read.
   case kafkaUnavailable
   /// Kafka or the registry did not confirm the request in time. It may have been carried out.
   case outcomeUnknown

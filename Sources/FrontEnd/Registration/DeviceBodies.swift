@@ -106,7 +106,7 @@ struct AppInstallationBody: Hashable {
 }
 
 /// Reads a body that is one JSON object; `member` reads the value of each member.
-private func readBody(
+func readBody(
   _ body: ArraySlice<UInt8>, member: (JSONReader.Key, inout JSONReader) throws(JSONError) -> Void
 ) throws(Refusal) {
   do throws(JSONError) {

@@ -16,6 +16,8 @@ struct AccessControl: Sendable {
   private let hubs: [HubName: HubEntry]
   /// Its authenticators check the credentials for unknown hubs.
   private let decoy: HubEntry
+  /// The default hub, or the first one: for what belongs to no other hub.
+  var fallbackHub: HubName { decoy.name }
   private let challenges: [String]
 
   /// There must be at least one hub.

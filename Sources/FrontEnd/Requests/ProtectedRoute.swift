@@ -42,12 +42,17 @@ struct ProtectedRoute: Sendable {
   static let pauseSend = ProtectedRoute(.post, "api/sends/{id}/pause")
   static let resumeSend = ProtectedRoute(.post, "api/sends/{id}/resume")
   static let cancelSend = ProtectedRoute(.post, "api/sends/{id}/cancel")
+  // Those who may redrive letters must see which ones.
+  static let listDeadLetters = ProtectedRoute(.get, "api/dead-letters", .readAll, .operate)
+  static let readDeadLetter = ProtectedRoute(.get, "api/dead-letters/{id}", .readAll, .operate)
+  static let redriveDeadLetters = ProtectedRoute(.post, "api/dead-letters/redrive", .operate)
 
   /// All routes; a test compares them with those of the router.
   static let all = [
     register, completeRegistration, removeOwnRegistration, listRegistrations, readRegistration, replaceRegistration,
     removeRegistration, readInstallation, replaceInstallation, patchInstallation, removeInstallation, notify,
     notifySecurely, readSecurePayload, send, sendBatch, listSends, reportSend, pauseSend, resumeSend, cancelSend,
+    listDeadLetters, readDeadLetter, redriveDeadLetters,
   ]
 }
 

@@ -58,7 +58,7 @@ struct Audit {
       committed[position.partition.topic, default: [:]][position.partition.partition] = position.offset
     }
     var account = Account(topics: topics, positions: committed, acknowledged: acknowledged)
-    try await TopicScan(command: "audit", reader: reader).read(statuses + others) { records in
+    try await TopicScan(.reports(command: "audit"), reader: reader).read(statuses + others) { records in
       for record in records {
         guard let fact = AuditFact(record, topics: topics) else { continue }
         account.add(
@@ -108,7 +108,7 @@ struct Audit {
     var firsts: [Int32: UnixTime] = [:]
     if !filled.isEmpty {
       // Reads to the ends, because the first record may be deleted before it is read.
-      try await TopicScan(command: "audit", reader: reader).read(filled) { records in
+      try await TopicScan(.reports(command: "audit"), reader: reader).read(filled) { records in
         for record in records where firsts[record.partition] == nil {
           firsts[record.partition] = UnixTime(milliseconds: record.timestamp)
         }

@@ -1,23 +1,13 @@
 import ArgumentParser
 import FanfareCore
 
-/// A record's place in a topic, written `partition/offset`.
-struct LogPlace: Hashable, Comparable, CustomStringConvertible {
-  let partition: Int32
-  let offset: Int64
+/// A dead letter on the command line: its place in the topic, written `partition/offset`.
+struct LetterArgument: ExpressibleByArgument {
+  let place: LogPlace
 
-  var description: String { "\(partition)/\(offset)" }
-
-  static func < (left: Self, right: Self) -> Bool { (left.partition, left.offset) < (right.partition, right.offset) }
-}
-
-extension LogPlace: ExpressibleByArgument {
   init?(argument: String) {
-    let numbers = argument.split(separator: "/", omittingEmptySubsequences: false)
-    guard numbers.count == 2, let partition = Int32(numbers[0]), let offset = Int64(numbers[1]), partition >= 0,
-      offset >= 0
-    else { return nil }
-    self.init(partition: partition, offset: offset)
+    guard let place = LogPlace(argument, separator: "/") else { return nil }
+    self.place = place
   }
 }
 
@@ -27,7 +17,7 @@ struct PlaceArgument: ExpressibleByArgument {
 
   init?(argument: String) {
     let parts = argument.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
-    guard parts.count == 2, !parts[0].isEmpty, let place = LogPlace(argument: String(parts[1])) else { return nil }
+    guard parts.count == 2, !parts[0].isEmpty, let place = LogPlace(parts[1], separator: "/") else { return nil }
     self.place = AuditPlace(topic: String(parts[0]), partition: place.partition, offset: place.offset)
   }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import FanfareCore
+import FrontEnd
 import Operations
 import Roles
 
@@ -44,7 +45,8 @@ struct DeadLettersCommand: AsyncParsableCommand {
         latest.sort { ($0.at, $0.place) < ($1.at, $1.place) }
         latest.removeFirst(max(0, latest.count - limit))
       }
-      let unreadable = try await DeadLetterBox(runtime.settings.kafka, logger: runtime.logger).read { item in
+      let unreadable = try await DeadLetterBox(runtime.settings.kafka, patience: .command, logger: runtime.logger).read
+      { item in
         guard filter.matches(item.letter) else { return true }
         count += 1
         latest.append(LetterLine(item))
@@ -79,7 +81,7 @@ struct DeadLettersCommand: AsyncParsableCommand {
     @Argument(
       help: ArgumentHelp("The letter's place, as `fanfare dead-letters list` prints it.", valueName: "partition/offset")
     )
-    var letter: LogPlace
+    var letter: LetterArgument
 
     @Flag(help: "Print the letter's record, a JSON object, as stored in the topic.")
     var json = false
@@ -87,11 +89,13 @@ struct DeadLettersCommand: AsyncParsableCommand {
     func run() async throws {
       let runtime = try await common.runtime("dead-letters")
       var found: DeadLetterBox.Item?
-      _ = try await DeadLetterBox(runtime.settings.kafka, logger: runtime.logger).read(only: letter) { item in
+      _ = try await DeadLetterBox(runtime.settings.kafka, patience: .command, logger: runtime.logger).read(only: [
+        letter.place
+      ]) { item in
         found = item
         return false
       }
-      guard let found else { throw ValidationError("there is no dead letter at \(letter)") }
+      guard let found else { throw ValidationError("there is no dead letter at \(letter.place)") }
       guard !json else { return Console.print(jsonText: String(decoding: found.record, as: UTF8.self)) }
       Console.print(LetterLine(found).text)
       if let key = found.letter.key { Console.print("key \(Printable.line(String(decoding: key, as: UTF8.self)))") }
@@ -109,8 +113,8 @@ struct DeadLettersCommand: AsyncParsableCommand {
         Use it when the cause is fixed: a hub is configured, workers know the type, or the segments topic takes larger \
         records. A segment of a broadcast goes to the segments topic. The records keep their keys and \
         bytes, and so their ids; the letters stay. A record that fails again becomes another letter. A letter that was \
-        redriven before is skipped while the topics still hold the redriven record, seven days by default; both topics \
-        are read completely to find out. A record redriven twice within its time to live may be pushed twice. After a \
+        redriven before is skipped while the topics still hold the redriven record, seven days by default; to find out, \
+        the topics are read back to the time of the oldest of the letters. A record redriven twice within its time to live may be pushed twice. After a \
         failure the same command continues with the rest, but with --again it starts over. Letters with a truncated \
         value are refused by name, and the status is then 1. With --json one object: redriven, redrivenBefore, cut, \
         foreign, unreadable.
@@ -120,7 +124,7 @@ struct DeadLettersCommand: AsyncParsableCommand {
     @OptionGroup var filter: LetterFilter
 
     @Option(help: ArgumentHelp("Only the letter at this place.", valueName: "partition/offset"))
-    var letter: LogPlace?
+    var letter: LetterArgument?
 
     @Flag(help: "Include letters that were redriven before.")
     var again = false
@@ -134,7 +138,7 @@ struct DeadLettersCommand: AsyncParsableCommand {
     func run() async throws {
       let runtime = try await common.runtime("dead-letters")
       let redrive = Redrive(kafka: runtime.settings.kafka, isDryRun: dryRun, isRepeated: again, logger: runtime.logger)
-      let outcome = try await redrive.run(only: letter, where: filter.matches)
+      let outcome = try await redrive.run(only: letter.map { [$0.place] }, where: filter.matches)
       if !dryRun { runtime.security.record(.deadLettersRedriven, details: ["count": "\(outcome.redriven)"]) }
       if json {
         try Console.print(json: outcome)
@@ -152,4 +156,8 @@ struct DeadLettersCommand: AsyncParsableCommand {
       if !outcome.cut.isEmpty || !outcome.foreign.isEmpty || (letter != nil && !isFound) { throw ExitCode.failure }
     }
   }
+}
+
+extension TopicScan.Patience {
+  fileprivate static let command = Self.reports(command: "dead-letters")
 }

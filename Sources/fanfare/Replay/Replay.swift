@@ -29,7 +29,7 @@ struct Replay {
     let reader = try LogReader(client: try settings.kafka.client("replay"), logger: logger)
     let retryTopics = topics.retries + topics.retired(among: try await reader.topics())
     let retries = retryTopics.map(\.name)
-    let scan = TopicScan(command: "replay", reader: reader)
+    let scan = TopicScan(.reports(command: "replay"), reader: reader)
     var positions = try await reader.committed(
       by: settings.workerGroup, in: try await reader.partitions(of: [topics.sends, topics.segments]))
     for retry in retryTopics {

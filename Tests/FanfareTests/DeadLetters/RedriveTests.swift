@@ -1,11 +1,11 @@
 import EmbeddedKafka
 import FanfareCore
+import FrontEnd
 import RDKafka
 import Support
 import Testing
 
 @testable import Roles
-@testable import fanfare
 
 @Suite(.timeLimit(.minutes(1))) struct RedriveTests {
   private func settings(of kafka: TestKafka) async throws -> KafkaSettings {

@@ -45,7 +45,7 @@ import Testing
       while found.isEmpty {
         let spans = try await reader.spans(of: [former.sends]).filter { $0.count > 0 }
         guard !spans.isEmpty else { continue }
-        try await TopicScan(command: "test", reader: reader).read(spans) { records in
+        try await TopicScan(.reports(command: "test"), reader: reader).read(spans) { records in
           found += records
           return true
         }

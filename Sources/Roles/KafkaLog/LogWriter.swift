@@ -1,10 +1,9 @@
 import FanfareCore
-import Logging
-import RDKafka
-import Roles
+package import Logging
+package import RDKafka
 
 /// Produces records of the log again, in batches that fit into the producer's queue.
-struct LogWriter {
+package struct LogWriter {
   /// The most records of a batch.
   private static let batchRecords = 64
 
@@ -17,7 +16,7 @@ struct LogWriter {
   private var waitingBytes = 0
 
   /// Runs the body with a writer, and returns when Kafka has acknowledged all added records.
-  static func with<Value>(
+  package static func with<Value>(
     _ kafka: KafkaSettings, command: String, logger: Logger, _ body: (inout LogWriter) async throws -> Value
   ) async throws -> Value {
     var configuration = ProducerConfiguration(client: try kafka.client(command))
@@ -46,7 +45,7 @@ struct LogWriter {
   /// Adds a record to the batch.
   ///
   /// If the record does not fit, first waits until Kafka has acknowledged the batch.
-  mutating func add(_ record: ProducerRecord) async throws {
+  package mutating func add(_ record: ProducerRecord) async throws {
     let bytes = record.value.count + (record.key?.count ?? 0)
     if waiting.count == Self.batchRecords || waitingBytes + bytes > batchBytes { try await flush() }
     waiting.append(record)

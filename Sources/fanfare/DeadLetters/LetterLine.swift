@@ -1,54 +1,6 @@
 import ArgumentParser
 import FanfareCore
-import Logging
-import RDKafka
 import Roles
-
-/// Reads the dead-letter topic from its beginning to its present end.
-struct DeadLetterBox {
-  private let topic: String
-  private let scan: TopicScan
-
-  /// Creates a reader. It contacts no broker yet.
-  init(_ kafka: KafkaSettings, logger: Logger) throws {
-    topic = kafka.topics.deadLetter
-    scan = TopicScan(
-      command: "dead-letters", reader: try LogReader(client: try kafka.client("dead-letters"), logger: logger))
-  }
-
-  /// A dead letter and its place.
-  struct Item {
-    let place: LogPlace
-    let letter: DeadLetter
-    /// The letter's record, undecoded.
-    let record: ArraySlice<UInt8>
-  }
-
-  /// Passes every letter, or only the one at the place, to `take`, which returns whether to continue.
-  ///
-  /// Returns the number of unreadable records.
-  func read(only place: LogPlace? = nil, _ take: (Item) async throws -> Bool) async throws -> Int {
-    var spans = try await scan.reader.spans(of: [topic])
-    if let place {
-      spans = spans.filter { $0.partition.partition == place.partition && ($0.start..<$0.end).contains(place.offset) }
-      spans = spans.map { LogSpan(partition: $0.partition, start: place.offset, end: place.offset + 1) }
-    }
-    var unreadable = 0
-    try await scan.read(spans) { records in
-      for record in records {
-        let letter: DeadLetter
-        do throws(RecordError) { letter = try DeadLetter.decode(record.value) } catch {
-          unreadable += 1
-          continue
-        }
-        let place = LogPlace(partition: record.partition, offset: record.offset)
-        guard try await take(Item(place: place, letter: letter, record: record.value)) else { return false }
-      }
-      return true
-    }
-    return unreadable
-  }
-}
 
 /// The options that select dead letters.
 struct LetterFilter: ParsableArguments {
@@ -73,12 +25,8 @@ struct LetterFilter: ParsableArguments {
     if let from, letter.at < from.time { return false }
     if let to, letter.at >= to.time { return false }
     guard let platform else { return true }
-    do throws(RecordError) {
-      return try SendRequest.decode(letter.value[...], recordTime: letter.at).coveredPlatforms.contains(
-        platform.platform)
-    } catch {
-      return false
-    }
+    guard case .send(let send)? = letter.decodedRecord() else { return false }
+    return send.coveredPlatforms.contains(platform.platform)
   }
 }
 

@@ -1,0 +1,99 @@
+package import FanfareCore
+package import FrontEnd
+package import Logging
+import RDKafka
+import Synchronization
+
+/// The dead letters of a deployment for its front ends, over the dead-letter topic.
+///
+/// Each request reads the topic with clients of its own, which end with it: an idle front end keeps no connection for
+/// this. A request takes at most about `timeLimit`, and few run at a time.
+package final class KafkaDeadLetters: DeadLetterStore {
+  /// The most requests at a time.
+  private static let mostReaders = 2
+  /// The most records that one page examines; the first page counts more, for an overview.
+  private static let recordsPerPage: (first: Int64, further: Int64) = (5_000, 1_000)
+
+  private let kafka: KafkaSettings
+  private let timeLimit: Duration
+  private let logger: Logger
+  private let running = Mutex((readers: 0, isRedriving: false))
+
+  package init(_ kafka: KafkaSettings, timeLimit: Duration = .seconds(20), logger: Logger) {
+    self.kafka = kafka
+    self.timeLimit = timeLimit
+    self.logger = logger
+  }
+
+  package func list(_ query: DeadLetterQuery) async throws(DeadLetterError) -> DeadLetterPage {
+    try await reading { box in
+      try await box.page(
+        query, records: query.before == nil ? Self.recordsPerPage.first : Self.recordsPerPage.further)
+    }
+  }
+
+  package func letter(at place: LogPlace) async throws(DeadLetterError) -> DeadLetter? {
+    try await reading { box in
+      var found: DeadLetter?
+      _ = try await box.read(only: [place]) { item in
+        found = item.letter
+        return false
+      }
+      return found
+    }
+  }
+
+  package func redrive(_ order: RedriveOrder) async throws(DeadLetterError) -> RedriveOutcome {
+    // Two at a time could redrive the same letter.
+    let isFree = running.withLock { running in
+      defer { running.isRedriving = true }
+      return !running.isRedriving
+    }
+    guard isFree else { throw .busy }
+    defer { running.withLock { $0.isRedriving = false } }
+    let redrive = Redrive(
+      kafka: kafka, client: Self.client, isDryRun: order.isDryRun, isRepeated: order.isRepeated,
+      patience: .ends(at: .now + timeLimit), logger: logger)
+    return try await translating {
+      switch order.selection {
+      case .places(let places): try await redrive.run(only: places, where: order.isVisible)
+      case .reason(let reason):
+        try await redrive.run(only: nil, limit: RedriveOrder.maximumCount) {
+          $0.reason == reason && order.isVisible($0)
+        }
+      }
+    }
+  }
+
+  private static let client = "api-dead-letters"
+
+  private func reading<Value>(
+    _ read: (DeadLetterBox) async throws -> Value
+  ) async throws(DeadLetterError) -> Value {
+    let isFree = running.withLock { running in
+      guard running.readers < Self.mostReaders else { return false }
+      running.readers += 1
+      return true
+    }
+    guard isFree else { throw .busy }
+    defer { running.withLock { $0.readers -= 1 } }
+    return try await translating {
+      try await read(
+        DeadLetterBox(kafka, client: Self.client, patience: .ends(at: .now + timeLimit), logger: logger))
+    }
+  }
+
+  private func translating<Value>(_ body: () async throws -> Value) async throws(DeadLetterError) -> Value {
+    do {
+      return try await body()
+    } catch let interruption as Redrive.Interruption {
+      logger.warning("A redrive was interrupted", metadata: [LogKeys.error: "\(interruption.cause)"])
+      throw .interrupted(redriven: interruption.redriven)
+    } catch is TopicScan.TooLong {
+      throw .tooMuch
+    } catch {
+      logger.warning("The dead letters cannot be read", metadata: [LogKeys.error: "\(error)"])
+      throw .unavailable
+    }
+  }
+}
