@@ -8,7 +8,8 @@ import FoundationEssentials
 ///
 /// A run must end without a trap, and what is read must be written and read again as the same value.
 enum FuzzTarget: String, CaseIterable {
-  case json, tags, send, segment, status, retry, deadLetter, commit, http2, http2Server, channel, values, jwt
+  case json, tags, send, segment, status, retry, deadLetter, commit, http1Server, http2, http2Server, channel, values,
+    jwt
 
   private static let time = UnixTime(milliseconds: 1_795_248_000_123)
 
@@ -34,7 +35,8 @@ enum FuzzTarget: String, CaseIterable {
     case .deadLetter: Self.same(bytes, { try DeadLetter.decode($0) }) { $0.encoded() }
     case .commit: Self.readCommit(bytes)
     case .http2: HTTP2Input.receive(bytes)
-    case .http2Server: HTTP2ServerInput.receive(bytes)
+    case .http1Server: ServerInput.receiveHTTP1(bytes)
+    case .http2Server: ServerInput.receiveHTTP2(bytes)
     case .channel:
       guard let uri = ChannelURI(String(decoding: bytes, as: UTF8.self)) else { return }
       precondition(uri.host == "notify.windows.com" || uri.host.hasSuffix(".notify.windows.com"))
