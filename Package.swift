@@ -156,7 +156,7 @@ let package = Package(
       name: "fanfare",
       dependencies: [
         "CJemalloc", "FanfareCore", "FrontEnd", "Ledger", "Operations", "RDKafka", "Registry", "Roles", "Worker",
-        argumentParser, crypto, logging,
+        argumentParser, asyncHTTPClient, crypto, logging, nioCore, nioHTTP1,
       ],
       swiftSettings: house),
 

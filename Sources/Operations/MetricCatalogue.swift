@@ -18,6 +18,8 @@ package enum MetricCatalogue {
     "fanfare_push_outcomes_total": "Outcomes of pushes, by the push service's answer.",
     "fanfare_accept_to_outcome_seconds": "Time from the acceptance of a send to the final outcome on a device.",
     "fanfare_pushes_in_flight": "Pushes handed to a push service that it has not answered yet.",
+    "fanfare_worker_saturation":
+      "Share of the worker's room that is taken, of records, bytes or pushes, whichever is fullest; 1 is full.",
     "fanfare_sends_in_flight": "Sends consumed from the topic that are not settled yet.",
     "fanfare_push_retries_total": "Repeated pushes, by the reason of the previous failure.",
     "fanfare_broadcast_pages_total": "Pages of broadcasts that were settled or deferred.",

@@ -14,9 +14,8 @@ package struct CommonOptions: ParsableArguments {
 
   /// The configuration file; nil for none.
   package var file: String? {
-    let fallback = "fanfare.yaml"
-    return config ?? environment["FANFARE_CONFIG"]
-      ?? (FileManager.default.fileExists(atPath: fallback) ? fallback : nil)
+    config ?? environment["FANFARE_CONFIG"]
+      ?? ["fanfare.yaml", "/etc/fanfare/fanfare.yaml"].first { FileManager.default.fileExists(atPath: $0) }
   }
 
   package var environment: [String: String] { ProcessInfo.processInfo.environment }

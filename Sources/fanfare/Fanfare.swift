@@ -16,7 +16,7 @@ struct Fanfare: AsyncParsableCommand {
       process.
 
       All roles read the same configuration: the YAML file given with --config (else named by FANFARE_CONFIG, else \
-      ./fanfare.yaml if it exists). Environment variables override it: the key kafka.bootstrapServers is \
+      ./fanfare.yaml or /etc/fanfare/fanfare.yaml, whichever exists). Environment variables override it: the key kafka.bootstrapServers is \
       FANFARE_KAFKA_BOOTSTRAP_SERVERS. deploy/fanfare.yaml lists every key. SIGTERM and SIGINT drain a role and end it \
       with status 0; an unusable configuration ends it with status 78 and the names of all mistaken keys.
       """,
@@ -25,6 +25,7 @@ struct Fanfare: AsyncParsableCommand {
       APICommand.self, WorkerCommand.self, LedgerCommand.self, ConfigCommand.self, TopicsCommand.self,
       AuditCommand.self,
       DeadLettersCommand.self, RegistrationsCommand.self, QuotasCommand.self, KeysCommand.self, ReplayCommand.self,
+      HealthCommand.self,
     ])
 
   static func main() async { await runProgram(named: "fanfare") }

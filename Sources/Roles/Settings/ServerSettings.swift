@@ -1,4 +1,5 @@
 import FanfareCore
+import FoundationEssentials
 package import FrontEnd
 
 /// The front end's address and limits.
@@ -67,7 +68,7 @@ package struct APISettings: Sendable {
 /// - `operations.port` (0…65535, default 0): 0 lets the kernel choose; the role logs its address.
 /// - `operations.announceFile` (text): the file in which the role writes this address once it listens. Roles that share
 ///   a configuration file need one each, for example from the environment.
-struct OperationsSettings: Sendable {
+package struct OperationsSettings: Sendable {
   let host: String
   let port: Int
   let announceFile: String?
@@ -76,5 +77,24 @@ struct OperationsSettings: Sendable {
     announceFile = try reader.optionalString("operations.announceFile")
     host = try reader.string("operations.host", default: "127.0.0.1")
     port = try reader.int("operations.port", default: 0, in: 0...65535)
+  }
+
+  /// The address at which a process of this machine reaches the operations listener of a running role.
+  ///
+  /// Throws if the kernel chose the port and no file tells it.
+  package func probedAddress() throws(SettingsError) -> String {
+    if port > 0 {
+      // A listener on all addresses answers on loopback too.
+      let own = ["0.0.0.0": "127.0.0.1", "::": "::1"][host] ?? host
+      return Announcement.address(host: own, port: port)
+    }
+    guard let announceFile else {
+      throw SettingsError("operations.port", "must be set, or operations.announceFile, to reach the role's listener")
+    }
+    do {
+      return String(try String(contentsOfFile: announceFile, encoding: .utf8).trimmingSuffix { $0.isNewline })
+    } catch {
+      throw SettingsError("operations.announceFile", "names a file that no running role has written: \(announceFile)")
+    }
   }
 }

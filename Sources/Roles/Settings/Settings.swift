@@ -17,7 +17,7 @@ package struct Settings: Sendable {
   package let authentication: AuthenticationSettings
   let worker: WorkerSettings
   /// The operations server of each role.
-  let operations: OperationsSettings
+  package let operations: OperationsSettings
   /// The hubs, in the order of the file.
   package let hubs: [HubSettings]
   let logLevel: Logger.Level

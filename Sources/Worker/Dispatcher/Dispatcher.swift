@@ -114,6 +114,12 @@ struct Dispatcher: Sendable {
     }
   }
 
+  /// The share of the worker's room that is taken, of records, bytes or pushes, whichever is fullest: 0 to 1.
+  var saturation: Double {
+    let limits = configuration.limits
+    return min(1, max(items.held.share(of: limits), Double(lanes.pushes) / Double(limits.maximumPushes)))
+  }
+
   /// Handles the passage of time: everything that has become due.
   mutating func tick(at now: Moment, into effects: inout Effects) {
     for sender in lanes.indices {

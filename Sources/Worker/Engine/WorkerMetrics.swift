@@ -31,6 +31,7 @@ struct WorkerMetrics {
   private var dropped: [Counter] = []
   private var deferrals: [Counter] = []
   private let sendsInFlight = Gauge(label: "fanfare_sends_in_flight")
+  private let saturation = Gauge(label: "fanfare_worker_saturation")
   private let skipped = Counter(label: "fanfare_sends_resumed_settled_total")
   private let lookUps = Timer(label: "fanfare_registry_lookup_seconds")
   private var results: [ResultLabels: Counter] = [:]
@@ -97,9 +98,10 @@ struct WorkerMetrics {
     lookUps.recordNanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
   }
 
-  /// Updates the gauges of pushes in flight, of the circuits and of missing senders.
+  /// Updates the gauges of pushes in flight, of the worker's saturation, of the circuits and of missing senders.
   func show(_ dispatcher: Dispatcher) {
     sendsInFlight.record(dispatcher.items.held.records)
+    saturation.record(dispatcher.saturation)
     for number in dispatcher.lanes.indices where table.senders[number] == nil {
       missing[number].record(dispatcher.unserved.contains(number) ? 1 : 0)
     }

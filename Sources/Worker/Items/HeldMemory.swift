@@ -25,6 +25,11 @@ struct HeldMemory: Hashable, Sendable {
     }
   }
 
+  /// The share of the room for records that is taken; above 1 by what is exempt.
+  func share(of limits: WorkerConfiguration.Limits) -> Double {
+    max(Double(records) / Double(limits.maximumRecords), Double(bytes) / Double(limits.maximumBytes))
+  }
+
   /// Whether more than that many quarters of the room for records are taken.
   func exceeds(quarters: Int, of limits: WorkerConfiguration.Limits) -> Bool {
     records > limits.maximumRecords / 4 * quarters || bytes > limits.maximumBytes / 4 * quarters

@@ -297,4 +297,22 @@ struct DispatchTests {
     #expect(creditAfterOne { $0.limits.maximumDevices = 1 } == 0)
     #expect(creditAfterOne { $0.limits.maximumSpan = 1 } == 0)
   }
+
+  @Test func saturationIsThatOfTheFullestLimit() {
+    func saturationAfterTwo(_ configure: (inout WorkerConfiguration) -> Void) -> Double {
+      var desk = Desk(configure: configure)
+      desk.register("bob", .fcm)
+      desk.register("eve", .fcm)
+      desk.deliver(desk.send(to: .user("bob")), desk.send(to: .user("eve")))
+      defer {
+        desk.answerAll()
+        #expect(desk.dispatcher.saturation == 0)
+      }
+      return desk.dispatcher.saturation
+    }
+    #expect(saturationAfterTwo { $0.limits.maximumRecords = 16 } == 0.125)
+    #expect(saturationAfterTwo { $0.limits.maximumPushes = 4 } == 0.5)
+    #expect(saturationAfterTwo { $0.limits.maximumBytes = 65_536 } > 0)
+    #expect(saturationAfterTwo { $0.limits.maximumBytes = 1 } == 1)
+  }
 }
