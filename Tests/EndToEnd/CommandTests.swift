@@ -38,6 +38,15 @@ import Testing
     return isOfWorkshop ? ChildProcess.workshop : ChildProcess.product
   }
 
+  @Test func healthFailsWithoutARoleAndSaysWhy() async throws {
+    let (status, lines, errors) = try await run(["health"], environment: ["FANFARE_OPERATIONS_PORT": "1"])
+    #expect(status == 1 && lines.isEmpty)
+    #expect(errors.contains("no role answered at 127.0.0.1:1 (operations.port) within 5 s"), "\(errors)")
+    let unusable = try await run(["health"])
+    #expect(unusable.status == 78)
+    #expect(unusable.errors.contains("operations.port"), "\(unusable.errors)")
+  }
+
   @Test(arguments: [
     ["api"], ["worker"], ["ledger"], ["simulator"], ["broker"], ["demo"], ["topics", "create"], ["audit"],
     ["dead-letters", "list"], ["dead-letters", "show"], ["dead-letters", "redrive"], ["replay"],
