@@ -113,7 +113,10 @@ let package = Package(
         nioSSL, nioTLS, serviceLifecycle, swiftASN1, x509,
       ],
       // Embedded in the code, so that the program is a single file.
-      resources: [.embedInCode("Description/openapi.json")],
+      resources: [
+        .embedInCode("Description/docs.css"), .embedInCode("Description/docs.html"),
+        .embedInCode("Description/docs.js"), .embedInCode("Description/openapi.json"),
+      ],
       swiftSettings: house),
     .target(
       name: "Registry", dependencies: ["FanfareCore", "LocalFile", "PostgreSQL", grdb, grdbSQLite, logging, metrics],

@@ -80,20 +80,3 @@ struct RecordingRouter: RouterMethods {
     return self
   }
 }
-
-/// The description of all routes, `GET /openapi.json`. It needs no credentials.
-///
-/// The document is `Description/openapi.json`. It is written by hand and embedded in the program; tests compare it
-/// with the routes.
-enum Description {
-  private static let files = [
-    "openapi.json": StaticFile(contentType: "application/json", bytes: PackageResources.openapi_json)
-  ]
-
-  /// Adds the routes, which belong to the process, not to a hub.
-  static func add(to routes: some RouterMethods<FrontEndContext>) {
-    for (path, file) in files {
-      routes.get(RouterPath(path)) { request, _ in file.answer(request) }
-    }
-  }
-}
