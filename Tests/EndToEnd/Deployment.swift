@@ -20,6 +20,8 @@ final class Deployment: Sendable {
   let simulator: Caller
   /// The ledger's operations address.
   let ledger: Caller
+  /// The ledger that the deployment began with.
+  let ledgerProcess: ChildProcess
   private let environment: [String: String]
   private let processes: Processes
 
@@ -55,9 +57,15 @@ final class Deployment: Sendable {
 
   /// Runs a test in a deployment and ends all its processes, also after a failure.
   ///
-  /// `settings` are additional environment variables of every process.
-  static func with(_ settings: [String: String] = [:], _ body: (Deployment) async throws -> Void) async throws {
+  /// `settings` are additional environment variables of every process. `files` are copied into the directory, each
+  /// under its name there, before anything starts.
+  static func with(
+    _ settings: [String: String] = [:], files: [String: URL] = [:], _ body: (Deployment) async throws -> Void
+  ) async throws {
     try await withDirectory("deployment") { directory in
+      for (name, file) in files {
+        try FileManager.default.copyItem(at: file, to: directory.appending(path: name))
+      }
       let processes = Processes()
       defer { processes.destroy() }
       do {
@@ -104,9 +112,12 @@ final class Deployment: Sendable {
     }
     let simulator = try processes.start("simulator", environment, directory)
     self.simulator = Caller(base: try await simulator.address())
-    let ledger = try processes.start("ledger", environment, directory)
-    self.ledger = Caller(base: "http://" + (try await ledger.address(of: "operations")))
+    ledgerProcess = try processes.start("ledger", environment, directory)
+    ledger = Caller(base: "http://" + (try await ledgerProcess.address(of: "operations")))
   }
+
+  /// Starts another ledger, after the one before it has ended.
+  func startLedger() throws -> ChildProcess { try processes.start("ledger", environment, directory) }
 
   /// Starts another front end and returns a caller for it once it is ready.
   func startFrontEnd() async throws -> Caller { try await startObservedFrontEnd().caller }
@@ -127,10 +138,10 @@ final class Deployment: Sendable {
   /// Starts another worker. It needs some seconds to join; see `ready`.
   func startWorker() throws -> ChildProcess { try processes.start("worker", environment, directory) }
 
-  /// Suspends until the worker is ready. Returns a caller for its operations address.
-  func ready(_ worker: ChildProcess) async throws -> Caller {
-    let caller = Caller(base: "http://" + (try await worker.address(of: "operations")))
-    try await eventually("the worker to be ready") { try await caller.get("/readyz").status == 200 }
+  /// Suspends until the role is ready. Returns a caller for its operations address.
+  func ready(_ role: ChildProcess) async throws -> Caller {
+    let caller = Caller(base: "http://" + (try await role.address(of: "operations")))
+    try await eventually("the \(role.name) to be ready") { try await caller.get("/readyz").status == 200 }
     return caller
   }
 
