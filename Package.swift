@@ -247,7 +247,9 @@ let package = Package(
       swiftSettings: house),
     .testTarget(
       name: "WorkerTests",
-      dependencies: ["EmbeddedKafka", "Worker", "FanfareCore", "RDKafka", "Registry", "Support", logging],
+      dependencies: [
+        "EmbeddedKafka", "Worker", "FanfareCore", "Operations", "RDKafka", "Registry", "Support", logging, metrics,
+      ],
       exclude: ["Golden"], swiftSettings: house),
     .testTarget(
       name: "LedgerTests",

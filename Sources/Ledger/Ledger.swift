@@ -19,7 +19,7 @@ final class Ledger: Service {
   private let clock: any WallClock
   private let logger: Logger
   private let metrics: LedgerMetrics
-  private let lag = LagMetrics()
+  private let lag: LagMetrics
   private let queue = WorkQueue()
   private let onRecorded: (@Sendable (LedgerBatch) -> Void)?
   private let state = Mutex(State())
@@ -43,6 +43,7 @@ final class Ledger: Service {
     self.clock = clock
     self.logger = logger
     self.onRecorded = onRecorded
+    lag = LagMetrics(group: configuration.consumer.groupID)
     consumer = try Consumer(configuration: configuration.consumer, logger: logger)
     metrics = LedgerMetrics(topics: [configuration.topics.sends, configuration.topics.status])
     let window = CreditWindow(maximumRecords: configuration.windowRecords, maximumBytes: configuration.windowBytes)

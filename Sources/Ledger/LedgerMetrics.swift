@@ -33,8 +33,10 @@ final class LagMetrics: Sendable {
 
     private let dimensions: [(String, String)]
 
-    init(_ partition: TopicPartition) {
-      dimensions = [("topic", partition.topic), ("partition", "\(partition.partition)")]
+    init(_ partition: TopicPartition, group: String) {
+      dimensions = [
+        ("consumer_group", group), ("topic", partition.topic), ("partition", "\(partition.partition)"),
+      ]
       records = Gauge(label: "fanfare_consumer_lag_records", dimensions: dimensions)
     }
 
@@ -53,14 +55,18 @@ final class LagMetrics: Sendable {
     }
   }
 
+  private let group: String
   private let partitions = Mutex<[TopicPartition: Partition]>([:])
+
+  init(group: String) { self.group = group }
 
   /// Observes a consumed batch. In a partition without recorded records, the first one has waited longest.
   func consumed(_ batch: LedgerBatch) {
     partitions.withLock { partitions in
       for (partition, milliseconds) in batch.firstTimestamps
       where milliseconds >= 0 && partitions[partition]?.timestamp == nil {
-        partitions[partition, default: Partition(partition)].timestamp = UnixTime(milliseconds: milliseconds)
+        partitions[partition, default: Partition(partition, group: group)].timestamp = UnixTime(
+          milliseconds: milliseconds)
       }
     }
   }
@@ -69,7 +75,8 @@ final class LagMetrics: Sendable {
   func recorded(_ batch: LedgerBatch) {
     partitions.withLock { partitions in
       for (partition, milliseconds) in batch.timestamps where milliseconds >= 0 {
-        partitions[partition, default: Partition(partition)].timestamp = UnixTime(milliseconds: milliseconds)
+        partitions[partition, default: Partition(partition, group: group)].timestamp = UnixTime(
+          milliseconds: milliseconds)
       }
     }
   }
@@ -80,7 +87,7 @@ final class LagMetrics: Sendable {
       // Evaluated under the lock, so that every partition already consumed from is included.
       let lag = current()
       for (partition, records) in lag {
-        partitions[partition, default: Partition(partition)].set(records: records, at: now)
+        partitions[partition, default: Partition(partition, group: group)].set(records: records, at: now)
       }
       for (partition, entry) in partitions where lag[partition] == nil {
         entry.destroy()

@@ -10,6 +10,7 @@ package enum MetricCatalogue {
       "Sends stored until their scheduled time. They count as accepted when they are due.",
     "fanfare_schedule_lateness_seconds": "Time from a send's scheduled time to Kafka's acknowledgement.",
     "fanfare_http_request_seconds": "Time the front end takes to answer a request, without network time.",
+    "fanfare_http_server_errors_total": "Requests answered with a status of 500 or above.",
     "fanfare_accept_seconds": "Time from the arrival of a send to Kafka's acknowledgement.",
     "fanfare_sends_dispatched_total": "Sends whose pushes were handed to the push services.",
     "fanfare_sends_settled_total": "Settled work items, by final state.",
@@ -23,6 +24,8 @@ package enum MetricCatalogue {
     "fanfare_sends_in_flight": "Sends consumed from the topic that are not settled yet.",
     "fanfare_push_retries_total": "Repeated pushes, by the reason of the previous failure.",
     "fanfare_broadcast_pages_total": "Pages of broadcasts that were settled or deferred.",
+    "fanfare_broadcasts_paused_total": "Broadcasts paused because too many of their pushes failed.",
+    "fanfare_pushes_failed_total": "Pushes that ended without delivery although the device may still exist.",
     "fanfare_pushes_deferred_total": "Pushes deferred to a retry topic.",
     "fanfare_retries_released_total": "Records of the retry topics that became due.",
     "fanfare_retries_waiting": "Records of the retry topics that a worker holds until they are due.",
@@ -35,12 +38,32 @@ package enum MetricCatalogue {
     "fanfare_consumer_lag_records": "Records of a partition behind the last consumed one.",
     "fanfare_consumer_lag_seconds":
       "Age of the oldest unsettled record of a partition; an upper bound if that record is not consumed yet.",
+    "fanfare_kafka_client_queued_messages":
+      "Messages that a Kafka client has not sent, or whose acknowledgement it has not received.",
+    "fanfare_kafka_client_connected_brokers": "Brokers that a Kafka client is connected to.",
+    "fanfare_kafka_client_round_trip_seconds":
+      "Round-trip time to the slowest broker of a Kafka client, 99th percentile of ten seconds.",
+    "fanfare_kafka_client_sent_messages_total": "Messages that a Kafka client has sent.",
+    "fanfare_kafka_client_sent_bytes_total": "Bytes of the messages that a Kafka client has sent.",
+    "fanfare_kafka_client_consumed_messages_total": "Messages that a Kafka client has received.",
+    "fanfare_kafka_client_consumed_bytes_total": "Bytes of the messages that a Kafka client has received.",
+    "fanfare_kafka_client_errors_total":
+      "Errors of sending and receiving, and timeouts of requests, of a Kafka client.",
+    "fanfare_kafka_client_disconnects_total": "Connections to brokers that a Kafka client has lost.",
     "fanfare_registry_lookup_seconds": "Time of one batched lookup in the device registry.",
     "fanfare_push_connections": "Open connections to a push service.",
     "fanfare_push_streams": "Open HTTP/2 streams to a push service.",
+    "fanfare_push_stream_limit": "HTTP/2 streams that a push service allows on all usable connections together.",
+    "fanfare_push_requests_waiting": "Requests to a push service that wait for an HTTP/2 stream.",
+    "fanfare_push_connection_events_total":
+      "Connections to a push service that were opened, could not be opened (failed), ended with an error (lost), or were told to go away (goAway).",
+    "fanfare_push_requests_resent_total":
+      "Requests sent again because the push service guarantees that it has not processed them.",
     "fanfare_push_credential_expiry_timestamp_seconds": "Expiry of the credential for a push service, as Unix time.",
     "fanfare_sender_missing": "Whether devices of a platform are registered that the worker has no credentials for.",
     "fanfare_circuit_state": "State of the circuit breaker of a push service: 0 closed, 1 half-open, 2 open.",
+    "fanfare_unregister_guard_tripped":
+      "Whether removals are suspended because too many devices of a push service look gone: 0 or 1.",
     "fanfare_ledger_records_total": "Records stored by the ledger, by topic.",
     "fanfare_ledger_duplicates_total":
       "Status records without effect because their work item was already in the ledger.",
@@ -52,6 +75,10 @@ package enum MetricCatalogue {
     "fanfare_http_connections_closed_total":
       "Connections closed by reason: idle while others waited for a place, too many of one address, or a flood of frames.",
     "fanfare_tls_certificate_expiry_timestamp_seconds": "Expiry of the listener's certificate, as Unix time.",
+    "fanfare_ready": "Whether a condition of the role's readiness is fulfilled, by check: 0 or 1.",
+    "fanfare_database_bytes": "Size of a SQLite database with its log.",
+    "fanfare_database_disk_free_bytes": "Free space of the file system that holds a SQLite database.",
+    "fanfare_database_disk_bytes": "Size of the file system that holds a SQLite database.",
     "fanfare_build_info": "Versions of the program and its libraries; always 1.",
     "fanfare_metric_series_overflow_total": "Series beyond a metric's limit, which share one series.",
     "fanfare_metrics_refused_total":

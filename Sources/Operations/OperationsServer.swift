@@ -1,3 +1,4 @@
+import CoreMetrics
 import HTTPTypes
 package import Hummingbird
 import HummingbirdCore
@@ -42,6 +43,8 @@ package final class OperationsServer: Service {
         availableConnectionsDelegate: MaximumAvailableConnections(Self.maximumConnections)),
       onServerRunning: { channel in listening.resolve(channel.localAddress?.port) }, logger: logger)
     defer { listening.resolve(nil) }
+    // Cancelled at the return.
+    async let _: Void = routes.watchReadiness()
     try await application.run()
   }
 
@@ -81,6 +84,22 @@ package struct OperationsRoutes: Sendable {
     router.get("readyz") { _, _ in try Self.answer(await health.readiness(), good: "ready", bad: "waiting") }
     router.get("metrics") { _, _ in
       Self.response(.ok, type: "text/plain; version=0.0.4; charset=utf-8", metrics.exposition())
+    }
+  }
+
+  /// Keeps `fanfare_ready` current until the task is cancelled: a scrape must not wait for the checks.
+  func watchReadiness(every interval: Duration = .seconds(5)) async {
+    var gauges: [String: Gauge] = [:]
+    while true {
+      for check in await health.readiness().checks {
+        let gauge =
+          gauges[check.name]
+          ?? Gauge(
+            label: "fanfare_ready", dimensions: [("check", check.name)], factory: metrics)
+        gauge.record(check.problem == nil ? 1 : 0)
+        gauges[check.name] = gauge
+      }
+      do { try await Task.sleep(for: interval) } catch { return }
     }
   }
 

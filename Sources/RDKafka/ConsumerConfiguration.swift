@@ -71,7 +71,7 @@ extension ConsumerConfiguration {
   /// The properties of a consumer in the order in which they are set.
   var properties: PropertySet {
     var required =
-      client.commonProperties + [
+      client.commonProperties + client.statisticsProperties + [
         Property("group.id", groupID),
         // A broker rejects a member with another assignor than the group's; librdkafka's mock cluster aborts.
         Property("partition.assignment.strategy", "cooperative-sticky"),
@@ -106,7 +106,7 @@ extension ConsumerConfiguration {
       ifSupported: [Workarounds.fetchBackoff, Property("enable.metrics.push", "false")],
       further: further,
       reserved: Self.reservedProperties,
-      security: client.security
+      security: client.security, statistics: client.statistics
     )
   }
 }

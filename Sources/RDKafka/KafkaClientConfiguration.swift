@@ -14,18 +14,25 @@ package struct KafkaClientConfiguration: Sendable {
   package var security: KafkaSecurity?
   /// The kind of cluster, which determines the default settings of producers and consumers.
   package var profile: ClusterProfile
+  /// Receives the statistics of producers and consumers every ten seconds; nil for none.
+  package var statistics: KafkaStatisticsObserver?
 
   package init(
     bootstrapServers: String, clientID: String, properties: [String: String] = [:],
-    security: KafkaSecurity? = nil, profile: ClusterProfile = ClusterProfile()
+    security: KafkaSecurity? = nil, profile: ClusterProfile = ClusterProfile(),
+    statistics: KafkaStatisticsObserver? = nil
   ) {
     self.bootstrapServers = bootstrapServers
     self.clientID = clientID
     self.properties = properties
     self.security = security
     self.profile = profile
+    self.statistics = statistics
   }
 }
+
+/// Receives librdkafka's statistics as JSON, see its STATISTICS.md. Called on the client's thread; must not block.
+package typealias KafkaStatisticsObserver = @Sendable (_ json: [UInt8]) -> Void
 
 extension KafkaClientConfiguration: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
   /// Servers, client and the keys of the properties, never their values.
@@ -56,6 +63,11 @@ extension KafkaClientConfiguration {
       Property("reconnect.backoff.ms", "\(profile.reconnectBackoff.wholeMilliseconds)"),
       Property("reconnect.backoff.max.ms", "\(profile.maximumReconnectBackoff.wholeMilliseconds)"),
     ] + Workarounds.properties
+  }
+
+  /// The property that has librdkafka make statistics. For handles whose events are served.
+  var statisticsProperties: [Property] {
+    statistics == nil ? [] : [Property("statistics.interval.ms", "10000")]
   }
 }
 
@@ -110,6 +122,8 @@ struct PropertySet: Sendable {
   var reserved: Set<String>
   /// TLS and authentication, set last.
   var security: KafkaSecurity?
+  /// Receives the handle's statistics.
+  var statistics: KafkaStatisticsObserver?
 
   /// The keys that `further` must not contain, of any kind of client.
   static let reservedByAll: Set<String> = ["allow.auto.create.topics"]

@@ -50,7 +50,7 @@ extension ProducerConfiguration {
   /// The properties of a producer in the order in which they are set.
   var properties: PropertySet {
     PropertySet(
-      required: client.commonProperties + [
+      required: client.commonProperties + client.statisticsProperties + [
         Property("acks", "all"),
         Property("enable.idempotence", "true"),
         // Otherwise librdkafka does not call the topic's partitioner for records without a key.
@@ -68,7 +68,7 @@ extension ProducerConfiguration {
       ifSupported: [Property("enable.metrics.push", "false")],
       further: client.properties,
       reserved: Self.reservedProperties,
-      security: client.security
+      security: client.security, statistics: client.statistics
     )
   }
 }

@@ -100,6 +100,7 @@ package enum APIRole {
         metadata: [LogKeys.key: "log.securityKeyFile"])
     }
     services.append(runtime.securityReports)
+    services += settings.registry.spaceServices
     services.append(Listener(section: "api", service: frontEnd))
     if let lifetime = settings.registrationLifetime {
       let expiry = RegistrationExpiry(

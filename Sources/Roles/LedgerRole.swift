@@ -39,6 +39,6 @@ package enum LedgerRole {
       return await RoleServices.problem { try await store.check() }
     }
     let kafka = NamedCheck("kafka") { await RoleServices.problem { try await ledger.checkKafka() } }
-    return (RoleServices(services: [ledger], checks: [check, kafka]), store)
+    return (RoleServices(services: settings.ledger.spaceServices + [ledger], checks: [check, kafka]), store)
   }
 }

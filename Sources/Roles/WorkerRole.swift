@@ -104,7 +104,7 @@ package enum WorkerRole {
       UntilShutdown("sender of \(sender.platform.rawValue)") { try await sender.run() }
     }
     return RoleServices(
-      services: producing + running + pumps + [worker],
+      services: settings.registry.spaceServices + producing + running + pumps + [worker],
       checks: [
         NamedCheck("worker") {
           let problems = worker.readinessProblems

@@ -58,6 +58,30 @@ import Testing
     }
   }
 
+  @Test func readinessIsAMetricThatNeedsNoProbe() async throws {
+    let metrics = PrometheusMetrics()
+    let problem = Mutex<String?>("no assignment yet")
+    let seconds = Mutex(0)
+    let start = ContinuousClock.now
+    let health = HealthRegistry(
+      readiness: [NamedCheck("kafka") { problem.withLock { $0 } }, NamedCheck("registry") { nil }],
+      now: {
+        start
+          + .seconds(
+            seconds.withLock {
+              $0 += 1; return $0
+            })
+      })
+    let routes = OperationsRoutes(metrics: metrics, health: health)
+    let watching = Task { await routes.watchReadiness(every: .milliseconds(1)) }
+    while !metrics.exposition().contains("\nfanfare_ready{check=\"kafka\"} 0\n") { await Task.yield() }
+    problem.withLock { $0 = nil }
+    while !metrics.exposition().contains("\nfanfare_ready{check=\"kafka\"} 1\n") { await Task.yield() }
+    #expect(metrics.exposition().contains("\nfanfare_ready{check=\"registry\"} 1\n"))
+    watching.cancel()
+    await watching.value
+  }
+
   @Test func runFailsIfThePortIsInUse() async throws {
     let routes = OperationsRoutes(metrics: PrometheusMetrics(), health: HealthRegistry(readiness: []))
     let first = OperationsServer(host: "127.0.0.1", port: 0, routes: routes, logger: logger)

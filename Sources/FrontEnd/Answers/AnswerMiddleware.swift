@@ -90,6 +90,8 @@ final class RequestMetrics: Sendable {
   }
 
   private let timers = Mutex<[Key: Timer]>([:])
+  /// From the start, because an increase is seen only in a series that was there before.
+  private let serverErrors = Counter(label: "fanfare_http_server_errors_total")
 
   /// Records one request. `route` is the pattern that matched, or nil.
   func record(_ duration: Duration, method: HTTPRequest.Method, route: String?, status: HTTPResponse.Status) {
@@ -103,6 +105,7 @@ final class RequestMetrics: Sendable {
       return timer
     }
     timer.record(duration: duration)
+    if status.code >= 500 { serverErrors.increment() }
   }
 }
 

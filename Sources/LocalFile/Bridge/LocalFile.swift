@@ -40,6 +40,25 @@ package struct LocalFile: Sendable {
     status(of: path).map { $0.st_mode & (S_IRGRP | S_IROTH) != 0 } ?? false
   }
 
+  /// The sizes of a SQLite database and of its file system, in bytes.
+  package struct Space: Hashable, Sendable {
+    /// The database with its write-ahead log.
+    package let database: Int
+    /// The file system.
+    package let disk: Int
+    /// The part of the file system that unprivileged users may still fill.
+    package let free: Int
+  }
+
+  /// Measures a database and its file system; nil if there is none. Costs three system calls.
+  package static func space(at path: String) -> Space? {
+    var disk = statvfs()
+    guard let file = status(of: path), unsafe statvfs(path, &disk) == 0 else { return nil }
+    let log = status(of: path + "-wal")?.st_size ?? 0
+    let block = Int(disk.f_frsize)
+    return Space(database: Int(file.st_size + log), disk: Int(disk.f_blocks) * block, free: Int(disk.f_bavail) * block)
+  }
+
   private static func status(of path: String) -> stat? {
     var status = stat()
     return unsafe stat(path, &status) == 0 ? status : nil

@@ -64,27 +64,40 @@ struct SenderContext: Sendable {
 extension SenderContext: HTTP2PoolObserver {
   func pool(_ host: String, didObserve event: HTTP2PoolEvent) {
     switch event {
-    case .opened: problems.clear(.connection)
+    case .opened:
+      gauges.opened.increment()
+      problems.clear(.connection)
     case .failed(_, let error, _):
+      gauges.failed.increment()
       if problems.note(.connection, "cannot connect to \(host): \(error.code)") {
         logger.warning("Push service unreachable", metadata: [LogKeys.host: "\(host)", LogKeys.error: "\(error)"])
       }
     case .goAway(_, let code, _, let debugData):
+      gauges.goAways.increment()
       // APNs gives a reason, in the same JSON as in an answer. Other services send free text.
       let reason = APNsErrorBody(debugData).reason
       logger.info(
         "Push service sent GOAWAY",
         metadata: [LogKeys.host: "\(host)", LogKeys.error: "\(code)", LogKeys.reason: "\(reason?.rawValue ?? "")"])
-    case .streamLimitChanged, .closed, .resending: break
+    case .closed(_, let error): if error != nil { gauges.lost.increment() }
+    case .resending(_, let count): gauges.resent.increment(by: count)
+    case .streamLimitChanged: break
     }
   }
 }
 
-/// The gauges of one sender.
+/// The gauges of one sender, and the counters of its HTTP/2 connections.
 struct SenderGauges: Sendable {
   private let connections: Gauge
   private let streams: Gauge
+  private let streamLimit: Gauge
+  private let waiting: Gauge
   private let credentialExpiry: Gauge
+  let opened: Counter
+  let failed: Counter
+  let lost: Counter
+  let goAways: Counter
+  let resent: Counter
   private let interval: Duration
 
   init(hub: HubName, platform: Platform, interval: Duration) {
@@ -92,6 +105,13 @@ struct SenderGauges: Sendable {
     let dimensions = [("hub", hub.rawValue), ("platform", platform.rawValue)]
     connections = Gauge(label: "fanfare_push_connections", dimensions: dimensions)
     streams = Gauge(label: "fanfare_push_streams", dimensions: dimensions)
+    streamLimit = Gauge(label: "fanfare_push_stream_limit", dimensions: dimensions)
+    waiting = Gauge(label: "fanfare_push_requests_waiting", dimensions: dimensions)
+    func events(_ event: String) -> Counter {
+      Counter(label: "fanfare_push_connection_events_total", dimensions: dimensions + [("event", event)])
+    }
+    (opened, failed, lost, goAways) = (events("opened"), events("failed"), events("lost"), events("goAway"))
+    resent = Counter(label: "fanfare_push_requests_resent_total", dimensions: dimensions)
     credentialExpiry = Gauge(label: "fanfare_push_credential_expiry_timestamp_seconds", dimensions: dimensions)
   }
 
@@ -107,6 +127,8 @@ struct SenderGauges: Sendable {
     let statistics = pool.statistics
     connections.record(statistics.connections + statistics.draining)
     streams.record(statistics.openStreams)
+    streamLimit.record(statistics.streamLimit)
+    waiting.record(statistics.queued)
   }
 
   /// Calls `update` now and after every interval, until the task is cancelled.

@@ -93,6 +93,9 @@ final class ConsumerHandle: Sendable {
       // An automatic commit without offsets.
       if response == RD_KAFKA_RESP_ERR__NO_OFFSET { error = nil }
       return .committed(ticket: ticket, error)
+    case RD_KAFKA_EVENT_STATS:
+      unsafe handle.report(statistics: event)
+      return nil
     default:
       return unsafe ClientNotice(event: event, handle: handle).map { .notice($0) }
     }

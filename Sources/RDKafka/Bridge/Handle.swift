@@ -17,6 +17,7 @@ import Synchronization
   let mustLeak = Atomic(false)
   /// The object that answers librdkafka's requests for tokens; nil without OAUTHBEARER.
   private let tokenRequests: Unmanaged<TokenRequests>?
+  private let statistics: KafkaStatisticsObserver?
 
   /// Creates a handle.
   ///
@@ -33,7 +34,8 @@ import Synchronization
       credentials = (password, password.current)
     }
     let configuration = try unsafe Self.makeConfiguration(properties)
-    unsafe rd_kafka_conf_set_events(configuration, events)
+    statistics = properties.statistics
+    unsafe rd_kafka_conf_set_events(configuration, events | (statistics == nil ? 0 : RD_KAFKA_EVENT_STATS))
     var requests: TokenRequests?
     if case .token(let source) = properties.security?.authentication { requests = TokenRequests(source: source) }
     unsafe tokenRequests = unsafe requests?.install(on: configuration)
@@ -119,6 +121,12 @@ import Synchronization
   /// The text in a C buffer.
   static func string(_ buffer: [CChar]) -> String {
     String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  /// Reports the statistics of an event of type STATS.
+  func report(statistics event: OpaquePointer) {
+    guard let text = unsafe rd_kafka_event_stats(event) else { return }
+    statistics?(unsafe Array(String(cString: text).utf8))
   }
 
   /// The handle's fatal error; nil when it has none.

@@ -138,6 +138,8 @@ final class ProducerHandle: Sendable {
         while let message = unsafe rd_kafka_event_message_next(event) {
           unsafe deliveries.append(Delivery(message))
         }
+      } else if unsafe rd_kafka_event_type(event) == RD_KAFKA_EVENT_STATS {
+        unsafe handle.report(statistics: event)
       } else if let notice = unsafe ClientNotice(event: event, handle: handle) {
         notices.append(notice)
       }

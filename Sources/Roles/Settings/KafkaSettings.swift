@@ -92,7 +92,8 @@ package struct KafkaSettings: Sendable, CustomReflectable {
     }
     return KafkaClientConfiguration(
       bootstrapServers: servers, clientID: "fanfare-\(role)", properties: properties,
-      security: security?.security, profile: profile)
+      security: security?.security, profile: profile,
+      statistics: KafkaMetrics().record)
   }
 
   /// Hides the values of the properties, which may contain a password, when the settings are printed.

@@ -185,6 +185,7 @@ extension Engine {
           LogKeys.reason: "\(reason.rawValue)", LogKeys.detail: "\(detail)",
         ])
     case .broadcastPaused(let broadcast, let failed, let all):
+      metrics.countPause(ofBroadcastIn: broadcast.hub)
       logger.error(
         "Broadcast paused because too many of its pushes fail",
         metadata: [

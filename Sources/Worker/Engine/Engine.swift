@@ -46,7 +46,7 @@ struct Engine {
     self.reportReadiness = reportReadiness
     dispatcher = Dispatcher(
       configuration: configuration, table: table, topics: topics, seed: UInt64.random(in: 0 ... .max))
-    metrics = WorkerMetrics(table: table)
+    metrics = WorkerMetrics(table: table, group: configuration.consumerGroup)
     readinessProblems = dispatcher.readinessProblems
     reportReadiness(readinessProblems)
   }

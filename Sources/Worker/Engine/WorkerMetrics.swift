@@ -21,6 +21,7 @@ struct WorkerMetrics {
   }
 
   private var table: SenderTable
+  private let group: String
   private var dispatched: [Counter] = []
   private var delivered: [Counter] = []
   private var pages: [Counter] = []
@@ -29,6 +30,9 @@ struct WorkerMetrics {
   private var circuits: [Gauge] = []
   private var missing: [Gauge] = []
   private var dropped: [Counter] = []
+  private var failures: [Counter] = []
+  private var guards: [Gauge] = []
+  private var pausedBroadcasts: [Counter] = []
   private var deferrals: [Counter] = []
   private let sendsInFlight = Gauge(label: "fanfare_sends_in_flight")
   private let saturation = Gauge(label: "fanfare_worker_saturation")
@@ -40,9 +44,13 @@ struct WorkerMetrics {
   private var deadLetters: [DeadLetter.Reason: Counter] = [:]
   private var lags: [TopicPartition: Lag] = [:]
 
-  init(table: SenderTable) {
+  /// `group` is the consumer group of the worker.
+  init(table: SenderTable, group: String) {
     self.table = table
+    self.group = group
     extend(to: table)
+    // An increase is seen only in a series that was there before.
+    for reason in DeadLetter.Reason.allCases { _ = counter(of: reason) }
   }
 
   /// Adds the metrics of the hubs that were appended to the table.
@@ -51,6 +59,7 @@ struct WorkerMetrics {
     for hub in table.hubs[dispatched.count...] {
       let dimensions = [("hub", hub.rawValue)]
       pages.append(Counter(label: "fanfare_broadcast_pages_total", dimensions: dimensions))
+      pausedBroadcasts.append(Counter(label: "fanfare_broadcasts_paused_total", dimensions: dimensions))
       dispatched.append(Counter(label: "fanfare_sends_dispatched_total", dimensions: dimensions))
     }
     for number in delivered.count..<table.senders.count {
@@ -65,6 +74,8 @@ struct WorkerMetrics {
       missing.append(Gauge(label: "fanfare_sender_missing", dimensions: dimensions))
       dropped.append(Counter(label: "fanfare_devices_dropped_total", dimensions: dimensions))
       deferrals.append(Counter(label: "fanfare_pushes_deferred_total", dimensions: dimensions))
+      failures.append(Counter(label: "fanfare_pushes_failed_total", dimensions: dimensions))
+      guards.append(Gauge(label: "fanfare_unregister_guard_tripped", dimensions: dimensions))
     }
   }
 
@@ -75,7 +86,10 @@ struct WorkerMetrics {
     tallies.pages.forEachRun { hub, count in pages[hub].increment(by: count) }
     for result in tallies.results {
       latencies[result.sender].recordMilliseconds(result.latency)
-      if result.outcome != .delivered { counter(of: result).increment() }
+      guard result.outcome != .delivered else { continue }
+      counter(of: result).increment()
+      // The end of a registration is no failure.
+      if result.outcome != .deviceGone { failures[result.sender].increment() }
     }
     tallies.results.lazy.filter { $0.outcome == .delivered }.map(\.sender).forEachRun {
       delivered[$0].increment(by: $1)
@@ -85,6 +99,11 @@ struct WorkerMetrics {
     tallies.settled.forEachRun { end, count in counter(of: end).increment(by: count) }
     if tallies.skipped > 0 { skipped.increment(by: tallies.skipped) }
     for reason in tallies.deadLetters { counter(of: reason).increment() }
+  }
+
+  /// Counts a broadcast that was paused because too many of its pushes failed.
+  func countPause(ofBroadcastIn hub: HubName) {
+    if let number = table.number(of: hub) { pausedBroadcasts[number].increment() }
   }
 
   /// Counts devices that the registry has unregistered.
@@ -98,7 +117,8 @@ struct WorkerMetrics {
     lookUps.recordNanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
   }
 
-  /// Updates the gauges of pushes in flight, of the worker's saturation, of the circuits and of missing senders.
+  /// Updates the gauges of pushes in flight, of saturation, of the circuits, of the unregister guards and of missing
+  /// senders.
   func show(_ dispatcher: Dispatcher) {
     sendsInFlight.record(dispatcher.items.held.records)
     saturation.record(dispatcher.saturation)
@@ -108,6 +128,7 @@ struct WorkerMetrics {
     for (number, lane) in dispatcher.lanes.enumerated() where table.senders[number] != nil {
       inFlight[number].record(lane.places.inFlight)
       circuits[number].record(lane.breaker.state.rawValue)
+      guards[number].record(lane.unregistering.isSuspended ? 1 : 0)
     }
   }
 
@@ -178,7 +199,9 @@ struct WorkerMetrics {
 
   private mutating func gauges(of partition: TopicPartition) -> Lag {
     if let lag = lags[partition] { return lag }
-    let dimensions = [("topic", partition.topic), ("partition", "\(partition.partition)")]
+    let dimensions = [
+      ("consumer_group", group), ("topic", partition.topic), ("partition", "\(partition.partition)"),
+    ]
     let lag = Lag(
       records: Gauge(label: "fanfare_consumer_lag_records", dimensions: dimensions),
       seconds: Gauge(label: "fanfare_consumer_lag_seconds", dimensions: dimensions))
