@@ -142,15 +142,26 @@ let package = Package(
     // For operators of every role: the metrics exporter, health and readiness.
     .target(
       name: "Operations",
-      dependencies: [coreMetrics, crypto, httpTypes, hummingbird, hummingbirdCore, logging, nioCore, serviceLifecycle],
+      dependencies: [
+        "FanfareCore", coreMetrics, crypto, httpTypes, hummingbird, hummingbirdCore, logging, nioCore, serviceLifecycle,
+      ],
       swiftSettings: house),
 
+    // The operations page and the state of the deployment behind it.
+    .target(
+      name: "Console",
+      dependencies: ["FanfareCore", "FrontEnd", "Operations", "RDKafka", logging, serviceLifecycle],
+      resources: ["index.html", "style.css"].map { .embedInCode("Page/\($0)") }
+        + ["app", "api", "dom", "chart", "overview", "sends", "broadcasts", "devices", "letters"].map {
+          .embedInCode("Page/\($0).js")
+        },
+      swiftSettings: house),
     // The product's settings and its roles as lists of services. The product and the workshop are built on it.
     .target(
       name: "Roles",
       dependencies: [
-        "FanfareCore", "FrontEnd", "Ledger", "LocalFile", "Operations", "PostgreSQL", "PushServices", "RDKafka",
-        "Registry", "Worker",
+        "Console", "FanfareCore", "FrontEnd", "Ledger", "LocalFile", "Operations", "PostgreSQL", "PushServices",
+        "RDKafka", "Registry", "Worker",
         argumentParser, configuration, logging, metrics, nioCore, nioPosix, serviceLifecycle, unixSignals, yams,
       ],
       swiftSettings: house),
@@ -266,6 +277,9 @@ let package = Package(
       ],
       swiftSettings: house),
     .testTarget(
+      name: "ConsoleTests",
+      dependencies: ["Console", "FanfareCore", "Operations", "Support"], swiftSettings: house),
+    .testTarget(
       name: "FanfareTests",
       dependencies: [
         "fanfare", "EmbeddedKafka", "FanfareCore", "FrontEnd", "Operations", "PostgreSQL", "PushServices", "RDKafka",
@@ -287,7 +301,7 @@ let package = Package(
         "RDKafka",
         "Registry", "Roles", "Support", asyncHTTPClient, logging, nioCore, nioHTTP1, nioPosix,
       ],
-      exclude: ["Schemathesis"], swiftSettings: house),
+      exclude: ["Console", "Schemathesis"], swiftSettings: house),
   ],
   swiftLanguageModes: [.v6]
 )

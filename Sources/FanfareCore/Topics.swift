@@ -12,6 +12,8 @@ package struct Topics: Hashable, Sendable {
   package let status: String
   /// Records that cannot be processed, with their original keys.
   package let deadLetter: String
+  /// What each process reports about itself, once a second; compacted. Key: the process's id.
+  package let pulse: String
   /// Deferred records with their original keys, by ascending delay; empty if records wait only in
   /// workers' memory.
   package let retries: [Retry]
@@ -35,6 +37,7 @@ package struct Topics: Hashable, Sendable {
     segments = prefix + ".segments"
     status = prefix + ".status"
     deadLetter = prefix + ".dead-letter"
+    pulse = prefix + ".pulse"
   }
 
   /// The retry topics among `names` that this deployment no longer configures, by ascending delay.
@@ -49,8 +52,11 @@ package struct Topics: Hashable, Sendable {
     }.sorted { $0.delay < $1.delay }
   }
 
-  /// All topics, for `fanfare topics create`.
+  /// The topics of sends and of what becomes of them.
   package var all: [String] { [sends, segments, status, deadLetter] + retries.map(\.name) + ingress }
+
+  /// All topics, for `fanfare topics create`. A role works without ``pulse``.
+  package var created: [String] { all + [pulse] }
 
   /// The ingress topics, by name.
   package var ingress: [String] { ingressHubs.map { ingress(of: $0) }.sorted() }

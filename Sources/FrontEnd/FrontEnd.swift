@@ -35,6 +35,10 @@ package final class FrontEnd: Service {
     /// Records refusals, steering and removals.
     package var security: SecurityLog
     package var clock: any WallClock
+    /// What all processes report about themselves; nil if this front end does not read it.
+    package var pulse: (any PulseSource)?
+    /// Files that need no credentials, by their path, such as `console/app.js`.
+    package var files: [String: StaticFile] = [:]
 
     package init(
       registry: any DeviceRegistry & RegistrationDirectory, secureStore: any SecurePayloadStore,
@@ -179,8 +183,10 @@ package final class FrontEnd: Service {
         routes: router.routes, origins: OriginRule(allowed: configuration.allowedOrigins), desk: desk))
     operations?.addLiveness(to: router)
     Description.add(to: router)
+    for (path, file) in dependencies.files { router.get(RouterPath(path)) { request, _ in file.answer(request) } }
+    let cookie = SessionCookie(key: configuration.sessions, isSecure: configuration.tls != nil, clock: clock)
     let access = AccessControl(
-      hubs: hubs, logins: LoginGuard(limits: configuration.logins),
+      hubs: hubs, logins: LoginGuard(limits: configuration.logins), cookie: cookie,
       security: dependencies.security, clock: clock)
     let intake = SendIntake(
       sink: dependencies.sink, topics: configuration.topics, hasRoom: dependencies.hasRoom,
@@ -201,12 +207,16 @@ package final class FrontEnd: Service {
     let deadLetters = DeadLetterRoutes(
       access: access, store: dependencies.deadLetters, hubs: [fallback] + hubs.map(\.name).filter { $0 != fallback },
       maximumBodySize: configuration.maximumBodySize)
+    let pulse = PulseRoutes(access: access, source: dependencies.pulse)
+    let sessions = SessionRoutes(access: access, cookie: cookie)
     for root in [router.group(), router.group("hubs/{hub}")] {
       registration.add(to: root)
       notifications.add(to: root)
       sends.add(to: root)
       tracking.add(to: root)
       deadLetters.add(to: root)
+      pulse.add(to: root)
+      sessions.add(to: root)
     }
     return DirectRoutes(
       hubs: hubs.map(\.name), access: access, intake: intake, desk: desk,

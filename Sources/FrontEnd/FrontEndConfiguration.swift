@@ -42,6 +42,8 @@ package struct FrontEndConfiguration: Sendable {
   package var drainTimeout: Duration = .seconds(20)
   /// The budgets of failed logins.
   package var logins = LoginLimits()
+  /// The key of browsers' sessions.
+  package var sessions = SessionKey()
   /// The time after which an unread secure payload expires.
   package var securePayloadLifetime: Duration = .seconds(24 * 3600)
 

@@ -35,6 +35,7 @@ package enum MetricCatalogue {
     "fanfare_registrations_expired_total": "Registrations removed because their apps were inactive for too long.",
     "fanfare_registrations_surplus_total":
       "Registrations removed because their users had more than registry.maximumDevicesPerUser devices.",
+    "fanfare_consumer_partitions": "Partitions of a topic that this process consumes.",
     "fanfare_consumer_lag_records": "Records of a partition behind the last consumed one.",
     "fanfare_consumer_lag_seconds":
       "Age of the oldest unsettled record of a partition; an upper bound if that record is not consumed yet.",

@@ -40,6 +40,15 @@ package final class PrometheusMetrics: MetricsFactory {
 
   /// Returns all metrics in the text format 0.0.4, sorted by name, and their series sorted by labels.
   package func exposition() -> String {
+    var output = ""
+    for snapshot in snapshots().sorted(by: { $0.name < $1.name }) where !snapshot.samples.isEmpty {
+      snapshot.append(to: &output)
+    }
+    return output
+  }
+
+  /// The values of all metrics, with those of the process and of the exporter itself.
+  func snapshots() -> [MetricSnapshot] {
     let (families, refused) = state.withLock { state in
       (state.families.map { (name: $0.key, family: $0.value, series: $0.value.all) }, state.refused)
     }
@@ -60,11 +69,7 @@ package final class PrometheusMetrics: MetricsFactory {
         samples: [MetricSnapshot.Sample(labels: "", value: Double(refused))]))
     snapshots += process.snapshots()
     if let build { snapshots.append(build.snapshot) }
-    var output = ""
-    for snapshot in snapshots.sorted(by: { $0.name < $1.name }) where !snapshot.samples.isEmpty {
-      snapshot.append(to: &output)
-    }
-    return output
+    return snapshots
   }
 
   /// Returns the series of a handle, or nil if the metric is refused.

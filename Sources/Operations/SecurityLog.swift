@@ -37,6 +37,8 @@ package final class SecurityLog: Sendable {
     case deadLettersRedriven = "deadLetters.redriven"
     /// Sends were repeated from the log.
     case sendsReplayed = "sends.replayed"
+    /// A person logged in with a browser.
+    case sessionOpened = "session.opened"
     /// An API key was made.
     case keyCreated = "key.created"
     /// An API key was revoked.

@@ -1,3 +1,4 @@
+import Console
 package import FanfareCore
 package import FrontEnd
 import Ledger
@@ -50,6 +51,7 @@ package enum APIRole {
       role.services.append(certificate.watch(logger: runtime.logger))
     }
     role.addOperations(runtime)
+    try role.addPulse("api", runtime, client: try settings.kafka.client("pulse"))
     return role
   }
 
@@ -82,13 +84,21 @@ package enum APIRole {
       },
     ]
     checks += hubs.flatMap(\.checks)
+    var dependencies = FrontEnd.Dependencies(
+      registry: registry, secureStore: registry, claims: registry, broadcasts: registry, schedule: registry,
+      quotas: registry, history: history, deadLetters: KafkaDeadLetters(settings.kafka, logger: runtime.logger),
+      sink: producer, hasRoom: hasRoom, security: runtime.security, clock: runtime.clock)
+    if settings.console.isEnabled {
+      let reader = try PulseReader(
+        client: client, topics: settings.kafka.topics, clock: runtime.clock, logger: runtime.logger)
+      services.append(reader)
+      dependencies.pulse = reader
+      dependencies.files = ConsolePage.files
+    }
+    var configuration = configuration
+    configuration.sessions = settings.console.sessions
     let frontEnd = try FrontEnd(
-      configuration: configuration, hubs: hubs.map(\.hub),
-      dependencies: FrontEnd.Dependencies(
-        registry: registry, secureStore: registry, claims: registry, broadcasts: registry, schedule: registry,
-        quotas: registry, history: history,
-        deadLetters: KafkaDeadLetters(settings.kafka, logger: runtime.logger), sink: producer, hasRoom: hasRoom,
-        security: runtime.security, clock: runtime.clock),
+      configuration: configuration, hubs: hubs.map(\.hub), dependencies: dependencies,
       operations: runtime.routes(checks: []), logger: runtime.logger)
     services.append(
       Scheduler(

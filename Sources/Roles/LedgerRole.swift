@@ -20,6 +20,7 @@ package enum LedgerRole {
     if let check { role.services.insert(check, at: 0) }
     role.services += settings.kafka.credentialWatches(logger: runtime.logger)
     role.addOperations(runtime)
+    try role.addPulse("ledger", runtime, client: try settings.kafka.client("pulse"))
     return role
   }
 

@@ -6,6 +6,8 @@ package struct RoleServices: Sendable {
   package var services: [any Service]
   /// The conditions of the role's readiness.
   package var checks: [any ReadinessCheck]
+  /// What a worker holds of broadcasts; asked once a second, from any thread.
+  var segments: (@Sendable () -> [Pulse.Segments])?
   /// The role's health, shared by everything that reports it; set by `addOperations`.
   package private(set) var health: HealthRegistry?
 

@@ -39,6 +39,7 @@ package enum WorkerRole {
     role.services += settings.kafka.credentialWatches(logger: runtime.logger)
     role.addOperations(
       runtime, liveness: [EventLoopsCheck(group: Runtime.pushEventLoopGroup, name: "event loops of pushes")])
+    try role.addPulse("worker", runtime, client: try settings.kafka.client("pulse"))
     return role
   }
 
@@ -103,7 +104,7 @@ package enum WorkerRole {
     let running = senders.values.flatMap(\.self).map { sender in
       UntilShutdown("sender of \(sender.platform.rawValue)") { try await sender.run() }
     }
-    return RoleServices(
+    var role = RoleServices(
       services: settings.registry.spaceServices + producing + running + pumps + [worker],
       checks: [
         NamedCheck("worker") {
@@ -117,6 +118,14 @@ package enum WorkerRole {
           }
         },
       ])
+    role.segments = {
+      worker.heldSegments.map {
+        Pulse.Segments(
+          hub: $0.broadcast.hub.rawValue, send: $0.broadcast.send.description, segments: $0.segments,
+          pagesAhead: $0.pagesAhead)
+      }
+    }
+    return role
   }
 }
 

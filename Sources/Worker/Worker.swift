@@ -24,6 +24,7 @@ package final class Worker: Service {
   private let logger: Logger
   private let mailbox = Mailbox()
   private let ownProblems = Mutex<[String]>([])
+  private let segments = Mutex<[HeldSegments]>([])
 
   /// Makes a worker; it does nothing before `run()`.
   /// Throws `WorkerConfiguration.Problem` for a value out of range.
@@ -63,6 +64,9 @@ package final class Worker: Service {
     return problems
   }
 
+  /// The segments of broadcasts that the worker holds, at most a second ago. From any thread.
+  package var heldSegments: [HeldSegments] { segments.withLock { $0 } }
+
   /// Runs the worker.
   /// On graceful shutdown it takes no more records, settles those in flight within `drainDeadline`, commits, leaves the
   /// group, and returns. On cancellation it leaves at once, and others repeat the sends in flight. Throws when the
@@ -71,7 +75,8 @@ package final class Worker: Service {
     var engine = Engine(
       configuration: configuration, source: source, sink: sink, broadcastSink: broadcastSink, registry: registry,
       broadcasts: broadcasts, table: table, topics: topics, clock: clock,
-      delays: delays, mailbox: mailbox, logger: logger
+      delays: delays, mailbox: mailbox, logger: logger,
+      reportSegments: { [self] held in segments.withLock { $0 = held } }
     ) { [self] problems in
       ownProblems.withLock { $0 = problems }
     }

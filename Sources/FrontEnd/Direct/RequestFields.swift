@@ -12,7 +12,7 @@ struct RequestFields {
   mutating func add(_ name: String, _ value: String) {
     // Compared by length first: this runs for every field of every request.
     switch name.utf8.count {
-    case 6 where name.isField("origin"), 14 where name.isField("sec-fetch-site"),
+    case 6 where name.isField("origin") || name.isField("cookie"), 14 where name.isField("sec-fetch-site"),
       15 where name.isField("idempotency-key"), 16 where name.isField("content-encoding"):
       needsRouter = true
     case 11 where name.isField("traceparent"): traceparent = noted(value, after: traceparent)

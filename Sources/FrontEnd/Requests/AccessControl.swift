@@ -11,6 +11,9 @@ import Operations
 struct AccessControl: Sendable {
   let security: SecurityLog
 
+  /// Reads and renews the sessions of browsers.
+  let cookie: SessionCookie
+
   private let logins: LoginGuard
   private let clock: any WallClock
   private let hubs: [HubName: HubEntry]
@@ -21,8 +24,11 @@ struct AccessControl: Sendable {
   private let challenges: [String]
 
   /// There must be at least one hub.
-  init(hubs: [HubEntry], logins: LoginGuard, security: SecurityLog, clock: any WallClock) {
+  init(
+    hubs: [HubEntry], logins: LoginGuard, cookie: SessionCookie, security: SecurityLog, clock: any WallClock
+  ) {
     self.logins = logins
+    self.cookie = cookie
     self.clock = clock
     self.security = security
     self.hubs = Dictionary(uniqueKeysWithValues: hubs.map { ($0.name, $0) })
@@ -41,10 +47,13 @@ struct AccessControl: Sendable {
     _ request: Request, _ context: FrontEndContext, to route: ProtectedRoute,
     by handle: (Request, FrontEndContext, Caller) async throws -> Response
   ) async throws -> Response {
-    let caller = try await authenticate(request, context)
+    let (caller, session) = try await authenticate(request, context)
     do {
+      if let session { try cookie.requireToken(request, session) }
       if !route.scopes.isEmpty { try caller.require(anyOf: route.scopes) }
-      return try await handle(request, context, caller)
+      var response = try await handle(request, context, caller)
+      if let session { try cookie.renew(&response, session, context) }
+      return response
     } catch {
       switch Refusal(describing: error).code {
       case .forbidden: security.record(.forbidden, for: context, by: caller)
@@ -55,12 +64,46 @@ struct AccessControl: Sendable {
     }
   }
 
-  private func authenticate(_ request: Request, _ context: FrontEndContext) async throws -> Caller {
-    guard let credentials = credentials(of: request, context) else {
+  /// Authenticates credentials that are not in the header section: those of a person who logs in with a page.
+  func logIn(_ credentials: Credentials, _ context: FrontEndContext) async throws -> Caller {
+    try await authenticate(credentials, context, isOfPage: true) { _, _, _ in }
+  }
+
+  private func authenticate(
+    _ request: Request, _ context: FrontEndContext
+  ) async throws -> (Caller, SessionKey.Session?) {
+    // An `Authorization` field is there on purpose.
+    let session = request.headers[.authorization] == nil ? cookie.session(of: request) : nil
+    let isOfPage = session != nil || SessionCookie.isOfPage(request)
+    guard let credentials = session?.credentials ?? credentials(of: request, context) else {
       security.record(.unauthenticated, for: context)
-      throw unauthenticated("credentials are required")
+      throw unauthenticated("credentials are required", isOfPage: isOfPage)
     }
-    let name = context.parameters["hub"].map(String.init) ?? HubName.default.rawValue
+    if let session, session.hub.rawValue != Self.hubName(context) {
+      throw unauthenticated("the session belongs to another hub; log in to this one", isOfPage: true)
+    }
+    let caller = try await authenticate(credentials, context, isOfPage: isOfPage) { caller, validity, admission in
+      // Nothing is remembered of a session: its cookie changes, and its requests need the token.
+      guard session == nil else { return }
+      context.connection.remember(
+        RememberedCaller(
+          credentials: request.headers[.authorization].map(CredentialsDigest.init),
+          forwardedFor: context.connection.isProxy ? request.headers[.forwardedFor] : nil,
+          caller: caller, login: admission.login, validity: validity))
+    }
+    return (caller, session)
+  }
+
+  private static func hubName(_ context: FrontEndContext) -> String {
+    context.parameters["hub"].map(String.init) ?? HubName.default.rawValue
+  }
+
+  /// `remember` is called with a caller that is valid for further requests.
+  private func authenticate(
+    _ credentials: Credentials, _ context: FrontEndContext, isOfPage: Bool,
+    remember: (Caller, Validity, LoginGuard.Admission) -> Void
+  ) async throws -> Caller {
+    let name = Self.hubName(context)
     let admission: LoginGuard.Admission
     do {
       admission = try logins.admit(credentials, hub: name, from: context.clientAddress)
@@ -74,13 +117,7 @@ struct AccessControl: Sendable {
       if let (caller, validity) = try await check(credentials, origin, hub) {
         logins.succeed(admission)
         context.connection.becomeKnown()
-        if let validity {
-          context.connection.remember(
-            RememberedCaller(
-              credentials: request.headers[.authorization].map(CredentialsDigest.init),
-              forwardedFor: context.connection.isProxy ? request.headers[.forwardedFor] : nil,
-              caller: caller, login: admission.login, validity: validity))
-        }
+        if let validity { remember(caller, validity, admission) }
         return caller
       }
     } catch AuthenticationError.notFetched {
@@ -95,7 +132,7 @@ struct AccessControl: Sendable {
     record(.loginFailed, credentials, context)
     try logins.fail(admission)
     await charge(admission, credentials, hub)
-    throw unauthenticated("the credentials are wrong", after: credentials)
+    throw unauthenticated("the credentials are wrong", after: credentials, isOfPage: isOfPage)
   }
 
   /// Returns the caller that a connection's last requests with the same fields were authenticated as, if the router's
@@ -154,8 +191,15 @@ struct AccessControl: Sendable {
       details: ["credentials": credentials.description])
   }
 
-  private func unauthenticated(_ detail: String, after credentials: Credentials? = nil) -> Refusal {
+  /// A page asks for the password itself: a challenge that browsers know would open their own dialogue over it.
+  private func unauthenticated(
+    _ detail: String, after credentials: Credentials? = nil, isOfPage: Bool = false
+  ) -> Refusal {
     var refusal = Refusal(.unauthenticated, detail)
+    guard !isOfPage else {
+      refusal.challenges = [#"Session realm="fanfare""#]
+      return refusal
+    }
     refusal.challenges = challenges
     if case .bearer = credentials {
       // Also without that challenge, for a wrong API key.

@@ -21,7 +21,9 @@ struct OriginRule: Sendable {
   }
 
   private func hasAmbientCredentials(_ request: Request, _ context: FrontEndContext) -> Bool {
-    guard let field = request.headers[.authorization] else { return context.clientCertificate != nil }
+    guard let field = request.headers[.authorization] else {
+      return context.clientCertificate != nil || request.headers[.cookie] != nil
+    }
     return field.utf8.prefix(6).elementsEqual("basic ".utf8) { $0 | 0x20 == $1 | 0x20 }
   }
 

@@ -47,12 +47,17 @@ struct ProtectedRoute: Sendable {
   static let readDeadLetter = ProtectedRoute(.get, "api/dead-letters/{id}", .readAll, .operate)
   static let redriveDeadLetters = ProtectedRoute(.post, "api/dead-letters/redrive", .operate)
 
+  static let readPulse = ProtectedRoute(.get, "api/pulse", .readAll, .operate)
+  static let readSession = ProtectedRoute(.get, SessionRoutes.path)
+  static let endSession = ProtectedRoute(.delete, SessionRoutes.path)
+
   /// All routes; a test compares them with those of the router.
   static let all = [
     register, completeRegistration, removeOwnRegistration, listRegistrations, readRegistration, replaceRegistration,
     removeRegistration, readInstallation, replaceInstallation, patchInstallation, removeInstallation, notify,
     notifySecurely, readSecurePayload, send, sendBatch, listSends, reportSend, pauseSend, resumeSend, cancelSend,
     listDeadLetters, readDeadLetter, redriveDeadLetters,
+    readPulse, readSession, endSession,
   ]
 }
 

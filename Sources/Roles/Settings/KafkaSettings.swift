@@ -15,8 +15,8 @@ package import RDKafka
 ///   `<kafka.topicPrefix>.sends.<hub>`, to which front ends and other backends produce its sends. Workers enforce the
 ///   hub and move the sends to the sends topic.
 /// - `kafka.partitions` (1…1000, default 64): the partitions of each topic that `fanfare topics create` makes. Only the
-///   status topic has a quarter of them and a retry topic an eighth, rounded down and at least one. This many workers,
-///   and a quarter of this many ledgers, can share the work.
+///   status topic has a quarter of them and a retry topic an eighth, rounded down and at least one, and the pulse topic
+///   has one. This many workers, and a quarter of this many ledgers, can share the work.
 /// - `kafka.replicationFactor` (1…10, default 3): the replicas of each topic that `fanfare topics create` makes.
 /// - `kafka.durabilityCheck` (`refuse`, `warn` or `off`, default `refuse`): whether a role starts when the topics can lose
 ///   acknowledged sends, because of too few replicas (fewer than `kafka.replicationFactor`) or of other settings.
@@ -109,11 +109,13 @@ package struct KafkaSettings: Sendable, CustomReflectable {
 
   /// The topics to create, with the given replication factor.
   package func specifications(replicationFactor: Int) -> [TopicSpecification] {
-    topics.all.map { name in
+    topics.created.map { name in
       TopicSpecification(
         name: name, partitions: Int32(topics.partitions(of: name, ofSends: partitions)),
         replicationFactor: Int16(replicationFactor),
-        configuration: TopicRequirements.settings(replicas: replicationFactor, isDeadLetter: name == topics.deadLetter))
+        configuration: name == topics.pulse
+          ? TopicRequirements.pulse
+          : TopicRequirements.settings(replicas: replicationFactor, isDeadLetter: name == topics.deadLetter))
     }
   }
 }
@@ -126,6 +128,7 @@ extension Topics {
     // One ledger consumes the status records of several workers, and with fewer partitions a worker writes fewer and
     // larger batches. Few records are deferred.
     if name == status { return max(1, partitions / 4) }
+    if name == pulse { return 1 }
     return retries.contains { $0.name == name } ? max(1, partitions / 8) : partitions
   }
 }

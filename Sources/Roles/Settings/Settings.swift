@@ -15,6 +15,7 @@ package struct Settings: Sendable {
   package let ledger: LedgerSettings
   package let api: APISettings
   package let authentication: AuthenticationSettings
+  let console: ConsoleSettings
   let worker: WorkerSettings
   /// The operations server of each role.
   package let operations: OperationsSettings
@@ -47,6 +48,7 @@ package struct Settings: Sendable {
         from: reader, topics: kafka?.topics ?? Topics(), logins: authentication?.logins ?? LoginLimits())
     }
     let worker = reader.collect { () throws(SettingsError) in try WorkerSettings(from: reader) }
+    let console = reader.collect { () throws(SettingsError) in try ConsoleSettings(from: reader) }
     let operations = reader.collect { () throws(SettingsError) in try OperationsSettings(from: reader) }
     let level = reader.collect { () throws(SettingsError) in
       try reader.choice("log.level", default: Logger.Level.info)
@@ -57,9 +59,11 @@ package struct Settings: Sendable {
     }
     if let error = SettingsError(reader.mistakes) { throw error }
     guard let kafka, let registry, let days, let ledger, let authentication, let api, let worker, let operations,
+      let console,
       let level, let securityKey
     else { preconditionFailure("a section of the settings failed without a mistake") }
     (self.kafka, self.registry, self.ledger, self.authentication) = (kafka, registry, ledger, authentication)
+    self.console = console
     (self.api, self.worker, self.operations, logLevel) = (api, worker, operations, level)
     registrationLifetime = days == 0 ? nil : .seconds(Int64(days) * 86_400)
     self.securityKey = securityKey

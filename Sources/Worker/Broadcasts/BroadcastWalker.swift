@@ -53,6 +53,13 @@ struct BroadcastWalker: Sendable {
     var failures = 0
   }
 
+  /// This worker's share of each broadcast, in no particular order.
+  var held: [HeldSegments] {
+    var held: [BroadcastID: HeldSegments] = [:]
+    for walk in walks.values { held[walk.broadcast, default: HeldSegments(of: walk.broadcast)].add(walk) }
+    return Array(held.values)
+  }
+
   var isIdle: Bool { segments.isEmpty && pausedSegments.isEmpty && openPages.isEmpty }
 
   // Questions to the store.

@@ -31,6 +31,9 @@ struct SegmentWalk: Sendable {
     self.ahead = ahead
   }
 
+  /// The pages that are neither finished nor open, as far as is known.
+  var pagesAhead: Int { ahead.count + rest.count }
+
   /// The runs of consecutive pages in hand, in ascending order.
   var runs: [Range<Int>] {
     var runs: [Range<Int>] = []

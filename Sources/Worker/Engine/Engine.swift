@@ -17,6 +17,8 @@ struct Engine {
   let delays: any DelayClock
   let mailbox: Mailbox
   let logger: Logger
+  /// Told about the held segments of broadcasts once a second.
+  let reportSegments: @Sendable ([HeldSegments]) -> Void
   /// Told when the readiness problems change.
   let reportReadiness: @Sendable ([String]) -> Void
 
@@ -31,6 +33,7 @@ struct Engine {
     configuration: WorkerConfiguration, source: any RecordSource, sink: any RecordSink, broadcastSink: any RecordSink,
     registry: any DeviceRegistry, broadcasts: any BroadcastStore & PushQuotaStore, table: SenderTable,
     topics: Topics, clock: any WallClock, delays: any DelayClock, mailbox: Mailbox, logger: Logger,
+    reportSegments: @escaping @Sendable ([HeldSegments]) -> Void,
     reportReadiness: @escaping @Sendable ([String]) -> Void
   ) {
     self.configuration = configuration
@@ -43,6 +46,7 @@ struct Engine {
     self.delays = delays
     self.mailbox = mailbox
     self.logger = logger
+    self.reportSegments = reportSegments
     self.reportReadiness = reportReadiness
     dispatcher = Dispatcher(
       configuration: configuration, table: table, topics: topics, seed: UInt64.random(in: 0 ... .max))
@@ -150,6 +154,7 @@ struct Engine {
     if now.uptime >= lagDue {
       lagDue = now.uptime + 1000
       metrics.show(lag: source.lag(), partitions: &dispatcher.partitions, at: now.wall)
+      reportSegments(dispatcher.broadcasts.held)
     }
     let problems = dispatcher.readinessProblems
     if problems != readinessProblems {

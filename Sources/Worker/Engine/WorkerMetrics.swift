@@ -43,6 +43,8 @@ struct WorkerMetrics {
   private var settled: [Tallies.Settled: Counter] = [:]
   private var deadLetters: [DeadLetter.Reason: Counter] = [:]
   private var lags: [TopicPartition: Lag] = [:]
+  /// The number of consumed partitions, by topic.
+  private var partitionCounts: [String: Gauge] = [:]
 
   /// `group` is the consumer group of the worker.
   init(table: SenderTable, group: String) {
@@ -146,6 +148,14 @@ struct WorkerMetrics {
       let oldest = partitions.offsets.oldestTimestamp(of: partition)
       let age = oldest.map { Double(max(0, now.milliseconds - $0)) / 1000 } ?? 0
       gauges.seconds.record(records == 0 ? 0 : age)
+    }
+    var counts = partitionCounts.mapValues { _ in 0 }
+    for partition in lag.keys { counts[partition.topic, default: 0] += 1 }
+    for (topic, count) in counts {
+      let gauge =
+        partitionCounts[topic] ?? Gauge(label: "fanfare_consumer_partitions", dimensions: [("topic", topic)])
+      partitionCounts[topic] = gauge
+      gauge.record(count)
     }
   }
 

@@ -61,6 +61,7 @@ struct BroadcastTour: Sendable {
     )
     let api = APIClient(base: "http://127.0.0.1:\(try await frontEnd.boundPort())")
     try await Readiness(checks: checks).wait()
+    Console.print(Demo.invitation(to: api.base))
     Console.print("Registering \(devices) devices …")
     try await register()
     try worker.start()

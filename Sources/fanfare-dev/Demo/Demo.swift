@@ -61,6 +61,14 @@ struct Demo {
   /// The scopes of the guests, who try out everything.
   private static let scopes = "device,send:user,send:tag,send:broadcast,send:device,send:native"
 
+  /// The user who may see and steer everything; the password is the name.
+  static let operatorName = "operator"
+
+  /// What to do with the operations page.
+  static func invitation(to base: String) -> String {
+    "The operations page: \(base)/console (user \(operatorName), password \(operatorName))"
+  }
+
   private func environment(in directory: URL) -> [String: String] {
     [
       "FANFARE_KAFKA_EMBEDDED": "true", "FANFARE_LOG_LEVEL": "warning",
@@ -70,7 +78,9 @@ struct Demo {
       "FANFARE_HUB_DEFAULT_QUOTA_SENDS_PER_SECOND": "0", "FANFARE_HUB_DEFAULT_QUOTA_DEVICES_PER_DAY": "0",
       "FANFARE_HUB_DEFAULT_QUOTA_OPEN_BROADCASTS": "0", "FANFARE_HUB_DEFAULT_QUOTA_REGISTRATIONS_PER_DAY": "0",
       "FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo",
-      "FANFARE_HUB_DEFAULT_AUTHENTICATION_EVERYONE": Self.scopes, "FANFARE_API_PORT": "\(port)",
+      "FANFARE_HUB_DEFAULT_AUTHENTICATION_EVERYONE": Self.scopes,
+      "FANFARE_HUB_DEFAULT_AUTHENTICATION_OPERATORS": Self.operatorName,
+      "FANFARE_API_PORT": "\(port)",
     ]
   }
 
@@ -132,9 +142,11 @@ struct Demo {
         Listener(section: "operations", service: runtime.operationsServer(runtime.routes(checks: checks))))
       visit = TourService { try await tour.run() }
     }
+    var role = RoleServices(services: services, checks: checks)
+    try role.addPulse("demo", runtime, client: client("pulse"))
     try await ServiceGroup(
       configuration: ServiceGroupConfiguration(
-        services: services.map { ServiceGroupConfiguration.ServiceConfiguration(service: $0) } + [
+        services: role.services.map { ServiceGroupConfiguration.ServiceConfiguration(service: $0) } + [
           .init(
             service: visit, successTerminationBehavior: .gracefullyShutdownGroup,
             failureTerminationBehavior: .gracefullyShutdownGroup)

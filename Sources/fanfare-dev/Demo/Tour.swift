@@ -27,7 +27,8 @@ struct Tour: Sendable {
     try await Readiness(checks: checks).wait()
     let visitors = DemoPopulation(users: 500)
     let operations = "http://127.0.0.1:\(try await operations.boundPort())"
-    Console.print("The HTTP API listens on \(api.base), health and metrics on \(operations)\n")
+    Console.print("The HTTP API listens on \(api.base), health and metrics on \(operations)")
+    Console.print(Demo.invitation(to: api.base) + "\n")
     try await register(visitors.guests, with: api, isShown: true)
     try await showArrivals(visitors, with: api)
     try await register(visitors.crowd, with: api, isShown: false)

@@ -61,7 +61,8 @@ actor FaultDeployment {
     } else {
       topics = Topics(retryDelays: few.retryDelays)
       let cluster = try EmbeddedCluster(
-        brokers: 1, topics: topics.all.map { TopicSpecification(name: $0, partitions: few.partitions) }, logger: logger)
+        brokers: 1, topics: topics.created.map { TopicSpecification(name: $0, partitions: few.partitions) },
+        logger: logger)
       (embedded, ownTopics) = (cluster, nil)
       kafka = KafkaClientConfiguration(
         bootstrapServers: cluster.bootstrapServers, clientID: "fanfare-dev", profile: .embedded)

@@ -25,12 +25,12 @@ struct OwnTopics: Sendable {
     var client = KafkaClientConfiguration(bootstrapServers: servers, clientID: "fanfare-dev")
     administrator = try TopicAdministrator(client: client, logger: logger)
     let creations = try await administrator.createTopics(
-      topics.all.map { TopicSpecification(name: $0, partitions: partitions($0), replicationFactor: -1) })
+      topics.created.map { TopicSpecification(name: $0, partitions: partitions($0), replicationFactor: -1) })
     let errors = creations.compactMap { if case .failed(let error) = $0.outcome { error } else { nil } }
     if errors.contains(where: { $0.code == .unsupported }) {
       client.profile = .embedded
       let producer = try Producer(configuration: ProducerConfiguration(client: client), logger: logger)
-      try await producer.prepare(topics: topics.all, timeout: .seconds(15))
+      try await producer.prepare(topics: topics.created, timeout: .seconds(15))
     } else if let error = errors.first {
       throw BenchError("no topic could be created: \(error)")
     }
@@ -40,7 +40,7 @@ struct OwnTopics: Sendable {
   /// Deletes the topics, even in a cancelled task. An embedded cluster keeps them until it ends.
   func delete() async {
     guard !isEmbedded else { return }
-    do { try await administrator.deleteTopics(topics.all) } catch {
+    do { try await administrator.deleteTopics(topics.created) } catch {
       Console.error("Left behind at \(client.bootstrapServers): the topics that begin with \(topics.prefix): \(error)")
     }
   }

@@ -1,0 +1,25 @@
+package import FrontEnd
+
+/// The files of the operations page, embedded in the program: HTML, style, and modules without a framework or a build.
+///
+/// The page is a plain client of the HTTP API. It shows nothing before a log-in.
+package enum ConsolePage {
+  /// The files by their paths.
+  package static var files: [String: StaticFile] {
+    let script = "text/javascript; charset=utf-8"
+    let html = StaticFile(contentType: "text/html; charset=utf-8", bytes: PackageResources.index_html)
+    return [
+      "console": html,
+      "console/style.css": StaticFile(contentType: "text/css; charset=utf-8", bytes: PackageResources.style_css),
+      "console/app.js": StaticFile(contentType: script, bytes: PackageResources.app_js),
+      "console/api.js": StaticFile(contentType: script, bytes: PackageResources.api_js),
+      "console/dom.js": StaticFile(contentType: script, bytes: PackageResources.dom_js),
+      "console/chart.js": StaticFile(contentType: script, bytes: PackageResources.chart_js),
+      "console/overview.js": StaticFile(contentType: script, bytes: PackageResources.overview_js),
+      "console/sends.js": StaticFile(contentType: script, bytes: PackageResources.sends_js),
+      "console/broadcasts.js": StaticFile(contentType: script, bytes: PackageResources.broadcasts_js),
+      "console/devices.js": StaticFile(contentType: script, bytes: PackageResources.devices_js),
+      "console/letters.js": StaticFile(contentType: script, bytes: PackageResources.letters_js),
+    ]
+  }
+}

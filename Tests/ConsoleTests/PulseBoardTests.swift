@@ -1,0 +1,137 @@
+import FanfareCore
+import Operations
+import Support
+import Testing
+
+@testable import Console
+
+/// The aggregation of what processes report.
+@Suite struct PulseBoardTests {
+  private let clock = ManualClock()
+
+  private func pulse(
+    _ id: String = "w1", role: String = "worker", counters: [String: Double] = [:], hub: String = "default",
+    labels: [String: String] = [:], gauges: [String: Double] = [:]
+  ) -> Pulse {
+    var pulse = Pulse(
+      process: Pulse.Process(id: id, role: role, version: "1", host: "h", pid: 7, startedAt: 0), time: clock.now())
+    let labels = labels.merging(["hub": hub]) { $1 }
+    pulse.samples =
+      counters.map { MetricSample($0.key, .counter, labels: labels, value: $0.value) }
+      + gauges.map { MetricSample($0.key, .gauge, labels: labels, value: $0.value) }
+    return pulse
+  }
+
+  private func snapshot(_ board: PulseBoard, hub: String = "default", isWhole: Bool = false) -> PulseSnapshot {
+    PulseSnapshot(of: board, hub: hub, isWhole: isWhole, at: clock.now())
+  }
+
+  @Test func ratesComeFromTheGrowthOfCountersAndSurviveTheirReset() {
+    var board = PulseBoard()
+    for value in [100.0, 150, 10] {
+      board.receive(pulse(counters: ["fanfare_sends_accepted_total": value]), at: clock.now())
+      board.tick(at: clock.now())
+      clock.advance(by: .seconds(1))
+    }
+    let past = snapshot(board, isWhole: true).history
+    // The first pulse tells no rate; after the reset the counter has grown by what it shows.
+    #expect(past?.accepted == [0, 50, 10])
+  }
+
+  @Test func ratesOfProcessesAreAddedAndThoseOfOtherHubsAreNotShown() {
+    var board = PulseBoard()
+    for value in [0.0, 10] {
+      for id in ["w1", "w2"] {
+        board.receive(
+          pulse(
+            id, counters: ["fanfare_push_outcomes_total": value],
+            labels: ["platform": "apns", "outcome": "delivered", "reason": ""]), at: clock.now())
+      }
+      board.receive(
+        pulse(
+          "w3", counters: ["fanfare_push_outcomes_total": value * 100], hub: "other",
+          labels: ["platform": "apns", "outcome": "rejected", "reason": "BadDeviceToken"]), at: clock.now())
+      board.tick(at: clock.now())
+      clock.advance(by: .seconds(1))
+    }
+    #expect(snapshot(board).figures.delivered == 20)
+    #expect(snapshot(board).figures.failed == 0)
+    #expect(snapshot(board).outcomes.map(\.reason) == [""])
+    #expect(snapshot(board, hub: "other").figures.failed == 1000)
+    #expect(snapshot(board).processes.count == 3)
+  }
+
+  @Test func aProcessVanishesAtItsLastWordAndIsListedAsSilentWithoutOne() {
+    var board = PulseBoard()
+    board.receive(pulse("w1"), at: clock.now())
+    board.receive(pulse("w2"), at: clock.now())
+    var last = pulse("w1")
+    last.isLast = true
+    board.receive(last, at: clock.now())
+    #expect(snapshot(board).processes.map(\.id) == ["w2"])
+    clock.advance(by: PulseBoard.patience + .seconds(1))
+    board.tick(at: clock.now())
+    #expect(snapshot(board).processes.map(\.isSilent) == [true])
+    #expect(snapshot(board).findings.contains { $0.text.contains("fallen silent") })
+    clock.advance(by: PulseBoard.memory)
+    board.tick(at: clock.now())
+    #expect(snapshot(board).processes.isEmpty)
+  }
+
+  @Test func theHistoryKeepsFifteenMinutes() {
+    var history = History()
+    for second in 0..<1000 { history.append(History.Point(accepted: Double(second))) }
+    #expect(history.points.map(\.accepted) == (100..<1000).map(Double.init))
+    #expect(history.last?.accepted == 999)
+    var tally = QuarterHour()
+    for minute: Int64 in 100..<120 { tally.add(1, at: minute) }
+    #expect(tally.total == 15)
+    tally.advance(to: 133)
+    #expect(tally.total == 1)
+    tally.advance(to: 500)
+    #expect(tally.total == 0)
+  }
+
+  @Test func memoryIsBoundedWhateverIsReported() {
+    var board = PulseBoard()
+    for number in 0..<1000 {
+      for value in [1.0, 2] {
+        board.receive(
+          pulse(
+            "p\(number % 290)", counters: ["fanfare_push_outcomes_total": value + Double(number)], hub: "h\(number)",
+            labels: ["reason": "r\(number)"]), at: clock.now())
+        clock.advance(by: .milliseconds(1))
+      }
+    }
+    for number in 0..<1000 { board.receive(pulse("q\(number)"), at: clock.now()) }
+    board.tick(at: clock.now())
+    #expect(board.members.count == PulseBoard.maximumProcesses)
+    #expect(board.histories.count <= PulseBoard.maximumHubs)
+    #expect(board.tallies.count <= PulseBoard.maximumTallies)
+  }
+
+  @Test func findingsSayWhatIsWrongTheWorstFirst() {
+    var board = PulseBoard()
+    var sick = pulse(
+      "w1", labels: ["platform": "apns", "topic": "fanfare.sends"],
+      gauges: ["fanfare_circuit_state": 2, "fanfare_consumer_lag_seconds": 90, "fanfare_sends_in_flight": 0])
+    sick.problems = [Pulse.Problem(check: "registry", problem: "is away")]
+    board.receive(sick, at: clock.now())
+    board.receive(pulse("l1", role: "ledger"), at: clock.now())
+    let findings = snapshot(board).findings
+    #expect(findings.map(\.level) == [.critical, .critical, .warning])
+    #expect(findings[0].text.contains("circuit of apns is open at 1 of 1 workers"))
+    #expect(findings[1].text.contains("registry: is away"))
+    #expect(findings[2].text.contains("fanfare.sends has waited for 90 s"))
+    #expect(snapshot(PulseBoard()).findings.map(\.level) == [.critical, .warning])
+  }
+
+  @Test func recordsSurviveTheTopicAndOthersAreSkipped() throws {
+    var sent = pulse(counters: ["fanfare_sends_accepted_total": 3], gauges: ["g": 1.5])
+    sent.problems = [Pulse.Problem(check: "kafka", problem: "no \"broker\"")]
+    let record = try sent.record()
+    #expect(Pulse(record: record) == sent)
+    #expect(Pulse(record: Array(record.dropLast())) == nil)
+    #expect(Pulse(record: Array(#"{"type":"fanfare.send.v1"}"#.utf8)) == nil)
+  }
+}

@@ -1,0 +1,40 @@
+import Foundation
+import Testing
+
+@testable import fanfare_dev
+
+/// The operations page in a real browser, against a demo with a broadcast.
+///
+/// Skipped if Chromium is not installed; `deploy/test` installs it. With `FANFARE_TEST_SCREENSHOTS` the pictures stay in
+/// that folder.
+@Suite struct ConsolePageTests {
+  private static let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(
+    path: "Console/page.py")
+
+  @Test(.timeLimit(.minutes(5)), .enabled(if: ChildProcess.find("chromium") != nil))
+  func anOperatorSeesAndSteersABroadcastAndAStrangerIsRefused() async throws {
+    try await withDirectory("console") { directory in
+      let demo = try ChildProcess(["demo", "--broadcast", "20000"], name: "demo", directory: directory)
+      defer { demo.destroy() }
+      var address: String?
+      while address == nil {
+        let line = try await demo.line()
+        address = line.firstMatch(of: /The operations page: (http:\S+)\/console/).map { String($0.output.1) }
+      }
+      // The broadcast is under way.
+      while try await !demo.line().contains("kill -9") {}
+      let environment = ProcessInfo.processInfo.environment
+      let browser = try ChildProcess(
+        [
+          Self.script.path, try #require(ChildProcess.find("chromium")).path, try #require(address),
+          environment["FANFARE_TEST_SCREENSHOTS"] ?? directory.path,
+        ],
+        name: "page.py", program: try #require(ChildProcess.find("python3")), directory: directory, keepsOutput: true)
+      defer { browser.destroy() }
+      let status = try await browser.exitStatus(within: .seconds(180))
+      let (output, log) = (try browser.output(), browser.log)
+      #expect(status == 0, "\(output) \(log)")
+      #expect(output.contains("resumed"))
+    }
+  }
+}
