@@ -10,7 +10,7 @@ import UnixSignals
 
 /// Settings, logger, metrics, threads and clock, shared by all roles of a process.
 package struct Runtime: Sendable {
-  package let settings: Settings
+  package var settings: Settings
   package let logger: Logger
   let metrics: PrometheusMetrics
   package let eventLoopGroup: any EventLoopGroup

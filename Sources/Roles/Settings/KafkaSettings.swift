@@ -24,7 +24,7 @@ package import RDKafka
 /// - `kafka.properties` (list of `key=value`): further librdkafka properties, for example `socket.timeout.ms=30000`.
 /// - `kafka.passwordFile` (text): a file with the value of the property `sasl.password`.
 package struct KafkaSettings: Sendable, CustomReflectable {
-  let bootstrapServers: String?
+  package var bootstrapServers: String?
   let bootstrapServersFile: String?
   package let topics: Topics
   let partitions: Int

@@ -88,6 +88,9 @@ struct Demo {
     _ runtime: Runtime, cluster: EmbeddedCluster, simulator: PushSimulator, endpoints: SimulatorEndpoints,
     directory: URL
   ) async throws -> Bool {
+    var runtime = runtime
+    // For clients that are made from the settings.
+    runtime.settings.kafka.bootstrapServers = cluster.bootstrapServers
     let settings = runtime.settings
     // The hub reads the simulator's directory, as in any deployment with a simulator.
     let keys = directory.appending(path: "simulator").path
