@@ -161,16 +161,16 @@ let package = Package(
       name: "Roles",
       dependencies: [
         "Console", "FanfareCore", "FrontEnd", "Ledger", "LocalFile", "Operations", "PostgreSQL", "PushServices",
-        "RDKafka", "Registry", "Worker",
-        argumentParser, configuration, logging, metrics, nioCore, nioPosix, serviceLifecycle, unixSignals, yams,
+        "RDKafka", "Registry", "Worker", argumentParser, asyncHTTPClient, configuration, logging, metrics, nioCore,
+        nioPosix, nioSSL, serviceLifecycle, unixSignals, yams,
       ],
       swiftSettings: house),
     // The product.
     .executableTarget(
       name: "fanfare",
       dependencies: [
-        "CJemalloc", "FanfareCore", "FrontEnd", "Ledger", "Operations", "RDKafka", "Registry", "Roles", "Worker",
-        argumentParser, asyncHTTPClient, crypto, logging, nioCore, nioHTTP1,
+        "CJemalloc", "FanfareCore", "FrontEnd", "Ledger", "Operations", "PostgreSQL", "RDKafka", "Registry", "Roles",
+        "Worker", argumentParser, asyncHTTPClient, crypto, logging, nioCore, nioHTTP1, nioSSL,
       ],
       swiftSettings: house),
 
@@ -284,7 +284,7 @@ let package = Package(
       dependencies: [
         "fanfare", "EmbeddedKafka", "FanfareCore", "FrontEnd", "Operations", "PostgreSQL", "PushServices", "RDKafka",
         "Registry", "Roles", "Support", "Worker", argumentParser, asyncHTTPClient, configuration, logging, nioCore,
-        nioHTTP1, serviceLifecycle, yams,
+        nioHTTP1, nioPosix, serviceLifecycle, yams,
       ],
       swiftSettings: house),
     .testTarget(

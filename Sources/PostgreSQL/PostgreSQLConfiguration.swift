@@ -40,6 +40,19 @@ extension PostgreSQLConfiguration {
   /// Throws `configuration` when libpq cannot parse the connection string.
   package func validate() throws(PostgreSQLError) { _ = try parameters() }
 
+  /// The hosts and ports, for people; contains no user, database or password.
+  package var address: String {
+    // A malformed connection string has an error of its own.
+    guard let words = try? ConnectionInfo.parse(connection) else { return "the database" }
+    let hosts = (words["host"] ?? words["hostaddr"])?.split(separator: ",").map(String.init) ?? []
+    let ports = words["port"]?.split(separator: ",").map(String.init) ?? []
+    guard !hosts.isEmpty else { return "the local server" }
+    return hosts.enumerated().map { index, host in
+      let port = index < ports.count ? ports[index] : ports.last ?? "5432"
+      return host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+    }.joined(separator: ",")
+  }
+
   /// libpq's connection parameters: those of the connection string, and defaults for the others. Throws
   /// `configuration`.
   func parameters() throws(PostgreSQLError) -> [String: String] {

@@ -55,9 +55,30 @@ package struct PostgreSQLError: Error, Hashable, Sendable, CustomStringConvertib
   package var isRepeatable: Bool { sqlState == "40001" || sqlState == "40P01" }
 
   package var description: String {
-    let known = [sqlState, constraint, hint, isOutcomeUnknown ? "the change may have been made" : nil].compactMap(
-      \.self)
-    return known.isEmpty ? "\(code)" : "\(code) (\(known.joined(separator: ", ")))"
+    let known = [
+      hint, sqlState.map { state in Self.words(for: state).map { "\($0), SQLSTATE \(state)" } ?? "SQLSTATE \(state)" },
+      constraint, isOutcomeUnknown ? "the change may have been made" : nil,
+    ].compactMap(\.self)
+    return known.isEmpty ? "\(code)" : "\(code): \(known.joined(separator: "; "))"
+  }
+
+  /// The meaning of an SQLSTATE that an operator can do something about.
+  private static func words(for sqlState: String) -> String? {
+    switch sqlState {
+    case "25006": "the database is read-only"
+    case "28P01", "28000": "the server refuses the user or the password"
+    case "3D000": "the server has no database of this name"
+    case "3F000", "42P01": "a table or schema is missing"
+    case "42501": "the user lacks a privilege"
+    case "53100": "the server's disk is full"
+    case "53200": "the server has no memory left"
+    case "53300": "the server has no connection left"
+    case "55P03": "a lock was not released in time"
+    case "57014": "the statement took longer than its time limit"
+    case "57P01", "57P02": "the server is stopping"
+    case "57P03": "the server is starting"
+    default: nil
+    }
   }
 }
 

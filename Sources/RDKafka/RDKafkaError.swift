@@ -11,6 +11,8 @@ package struct RDKafkaError: Error, Sendable, Hashable, CustomStringConvertible 
   /// Whether the client cannot continue.
   /// A producer replaces its handle by itself; a consumer leaves its group and ends.
   package var isFatal: Bool
+  /// How long the caller has waited for the answer; nil if that was not the problem, or is unknown.
+  package var waited: Duration?
 
   package init(code: Code, message: String, number: Int32 = 0, isFatal: Bool = false) {
     self.code = code
@@ -21,6 +23,17 @@ package struct RDKafkaError: Error, Sendable, Hashable, CustomStringConvertible 
 
   /// Whether the same call can succeed later without a change.
   package var isRetriable: Bool { code.isRetriable }
+
+  /// The message without librdkafka's names of errors, for people who operate Fanfare.
+  package var words: String {
+    message.replacing(/\ \(_?[A-Z][A-Z_]+\)$/, with: "").replacing("Broker: ", with: "").replacing("Local: ", with: "")
+  }
+
+  /// The topic or request that librdkafka's error is about; nil if the message does not name one.
+  package var subject: String? {
+    [": Local: ", ": Broker: "].lazy.compactMap { message.firstRange(of: $0)?.lowerBound }.first
+      .map { String(message[..<$0]) }
+  }
 
   /// The code, the message and the number.
   package var description: String {

@@ -75,10 +75,10 @@ package enum APIRole {
       NamedCheck("backlog") { [isInformed] in
         isInformed() ? nil : "the lag of the sends topic has not been measured yet"
       },
-      NamedCheck("registry") { await RoleServices.problem { try await registry.check() } },
-      NamedCheck("ledger") { await RoleServices.problem { try await history.check() } },
+      NamedCheck("registry") { await RoleServices.problem(of: settings) { try await registry.check() } },
+      NamedCheck("ledger") { await RoleServices.problem(of: settings) { try await history.check() } },
       NamedCheck("kafka") {
-        await RoleServices.problem {
+        await RoleServices.problem(of: settings) {
           _ = try await producer.prepare(topics: settings.intakeTopics, timeout: .seconds(2))
         }
       },

@@ -45,8 +45,10 @@ extension AsyncParsableCommand {
   ///
   /// Unusable settings end it with status 78, EX_CONFIG of sysexits.h.
   package static func runProgram(named name: String) async {
+    var options: CommonOptions?
     do {
       var command = try parseAsRoot()
+      options = (command as? any ConfiguredCommand)?.common
       if var asynchronous = command as? any AsyncParsableCommand {
         try await asynchronous.run()
       } else {
@@ -58,11 +60,28 @@ extension AsyncParsableCommand {
         exit(withError: ExitCode.failure)
       }
     } catch {
-      guard let error = SettingsError(cause: error) else { exit(withError: error) }
-      for mistake in error.mistakes { Console.error("\(name): \(mistake.line)") }
-      exit(withError: ExitCode(78))
+      if let error = SettingsError(cause: error) {
+        for mistake in error.mistakes { Console.error("\(name): \(mistake.line)") }
+        exit(withError: ExitCode(78))
+      }
+      // Errors of the command line, and statuses that the command has explained itself.
+      if error is ExitCode || exitCode(for: error) != .failure { exit(withError: error) }
+      Console.error("\(name): \(Printable.line(await words(for: error, options)))")
+      exit(withError: ExitCode.failure)
     }
   }
+
+  /// The error in words, with the addresses of the deployment if the command has a configuration.
+  private static func words(for error: any Error, _ options: CommonOptions?) async -> String {
+    guard let options else { return ErrorWords(nil).text(error) }
+    // A configuration that cannot be read has been reported already.
+    return ErrorWords(try? await Settings.load(file: options.file, environment: options.environment)).text(error)
+  }
+}
+
+/// A command with a configuration, to which its errors refer.
+package protocol ConfiguredCommand: AsyncParsableCommand {
+  var common: CommonOptions { get }
 }
 
 /// The versions of this program and of its compiler and libraries.

@@ -37,9 +37,9 @@ package enum LedgerRole {
     // An idle ledger does not notice by itself that its store is unavailable.
     let check = NamedCheck("ledger") {
       if let problem = ledger.readinessProblem { return problem }
-      return await RoleServices.problem { try await store.check() }
+      return await RoleServices.problem(of: settings) { try await store.check() }
     }
-    let kafka = NamedCheck("kafka") { await RoleServices.problem { try await ledger.checkKafka() } }
+    let kafka = NamedCheck("kafka") { await RoleServices.problem(of: settings) { try await ledger.checkKafka() } }
     return (RoleServices(services: settings.ledger.spaceServices + [ledger], checks: [check, kafka]), store)
   }
 }

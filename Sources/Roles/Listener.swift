@@ -24,9 +24,10 @@ package struct Listener: Service, NamedService {
     do {
       try await service.run()
     } catch let error as SocketAddressError.UnknownHost {
-      throw SettingsError("\(section).host", "must be an address or a name of this machine: \(error.errorDescription)")
+      throw SettingsError("\(section).host", "must be an address or a name of this machine: \(ErrorWords.text(error))")
     } catch let error as IOError where error.errnoCode == EADDRNOTAVAIL {
-      throw SettingsError("\(section).host", "must be an address or a name of this machine: \(error)")
+      throw SettingsError(
+        "\(section).host", "must be an address or a name of this machine: \(ErrorWords.words(error.errnoCode))")
     } catch let error as IOError {
       guard let refusal = Self.refusal(of: ports, code: error.errnoCode) else { throw error }
       throw refusal

@@ -111,9 +111,9 @@ package enum WorkerRole {
           let problems = worker.readinessProblems
           return problems.isEmpty ? nil : problems.joined(separator: "; ")
         },
-        NamedCheck("registry") { await RoleServices.problem { try await registry.check() } },
+        NamedCheck("registry") { await RoleServices.problem(of: settings) { try await registry.check() } },
         NamedCheck("kafka") {
-          await RoleServices.problem {
+          await RoleServices.problem(of: settings) {
             _ = try await producer.prepare(topics: [settings.kafka.topics.sends], timeout: .seconds(2))
           }
         },
@@ -130,13 +130,13 @@ package enum WorkerRole {
 }
 
 extension RoleServices {
-  /// Runs a readiness check and returns the description of its error; nil if it throws none.
-  package static func problem(_ check: () async throws -> Void) async -> String? {
+  /// Runs a readiness check and returns its error in words; nil if it throws none.
+  package static func problem(of settings: Settings? = nil, _ check: () async throws -> Void) async -> String? {
     do {
       try await check()
       return nil
     } catch {
-      return "\(error)"
+      return ErrorWords(settings).text(error)
     }
   }
 }

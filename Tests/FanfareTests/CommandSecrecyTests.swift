@@ -55,6 +55,7 @@ import Testing
     defer { #expect(throws: Never.self) { try configuration.remove() } }
     for arguments in [
       ["keys", "list"], ["quotas", "show"], ["registrations", "export"], ["topics", "check"],
+      ["doctor", "--quiet", "--timeout", "2s"],
     ] {
       let error = await #expect(throws: (any Error).self, "\(arguments)") {
         let command = try Fanfare.parseAsRoot(arguments + ["--config", configuration.path])
@@ -62,7 +63,8 @@ import Testing
         try await running.run()
       }
       guard let error else { continue }
-      for text in ["\(error)", String(reflecting: error), Fanfare.fullMessage(for: error)] {
+      let words = ErrorWords(try await Settings.load(file: configuration.path, environment: [:])).text(error)
+      for text in ["\(error)", String(reflecting: error), Fanfare.fullMessage(for: error), words] {
         #expect(!text.contains(Self.mark), "\(arguments)")
       }
     }

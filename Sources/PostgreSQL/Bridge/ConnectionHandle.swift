@@ -40,6 +40,16 @@ import Glibc
           "no TLS connection with the required security"
         } else if reason.contains("hot standby mode") || reason.contains("session is read-only") {
           "the server is read-only"
+        } else if reason.contains("Connection refused") {
+          "the connection was refused"
+        } else if reason.contains("could not translate host name") {
+          "the host name cannot be resolved"
+        } else if reason.contains("timeout expired") {
+          "the server did not answer in time"
+        } else if reason.contains("No such file or directory") {
+          "there is no such socket"
+        } else if reason.contains("password authentication failed") || reason.contains("role \"") {
+          "the server refuses the user or the password"
         } else {
           "no connection"
         }

@@ -8,7 +8,7 @@ extension Handle {
     let list = try PartitionList(partitions)
     let status = unsafe rd_kafka_committed(pointer, list.pointer, timeoutMilliseconds)
     guard status == RD_KAFKA_RESP_ERR_NO_ERROR else {
-      throw RDKafkaError(response: status, context: "committed offsets")
+      throw RDKafkaError(response: status, context: "committed offsets", waitedMilliseconds: timeoutMilliseconds)
     }
     if let error = list.firstError { throw error }
     return list.elements.map(\.offset).filter { $0.offset >= 0 }
@@ -62,7 +62,9 @@ extension Handle {
     let time = Int64(end == .first ? RD_KAFKA_OFFSET_BEGINNING : RD_KAFKA_OFFSET_END)
     let list = try PartitionList(partitions, offset: time)
     let status = unsafe rd_kafka_offsets_for_times(pointer, list.pointer, timeoutMilliseconds)
-    guard status == RD_KAFKA_RESP_ERR_NO_ERROR else { throw RDKafkaError(response: status, context: "offsets") }
+    guard status == RD_KAFKA_RESP_ERR_NO_ERROR else {
+      throw RDKafkaError(response: status, context: "offsets", waitedMilliseconds: timeoutMilliseconds)
+    }
     if let error = list.firstError { throw error }
     return list.elements.map(\.offset)
   }
@@ -100,7 +102,8 @@ extension Handle {
     var found: UnsafePointer<rd_kafka_metadata>?
     let status = unsafe rd_kafka_metadata(pointer, 1, nil, &found, timeoutMilliseconds)
     guard status == RD_KAFKA_RESP_ERR_NO_ERROR, let metadata = unsafe found else {
-      throw RDKafkaError(response: status, context: "the cluster does not answer")
+      throw RDKafkaError(
+        response: status, context: "the cluster does not answer", waitedMilliseconds: timeoutMilliseconds)
     }
     defer { unsafe rd_kafka_metadata_destroy(metadata) }
     var overview = ClusterOverview()

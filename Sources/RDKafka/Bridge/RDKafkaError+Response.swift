@@ -2,7 +2,9 @@ import CRDKafka
 
 extension RDKafkaError {
   /// The error for a number of librdkafka or the broker.
-  init(response: rd_kafka_resp_err_t, context: String? = nil) {
+  ///
+  /// `waitedMilliseconds` is the time limit of the call that failed.
+  init(response: rd_kafka_resp_err_t, context: String? = nil, waitedMilliseconds: Int32? = nil) {
     let name = unsafe String(cString: rd_kafka_err2name(response))
     let text = unsafe String(cString: rd_kafka_err2str(response))
     let message = "\(text) (\(name))"
@@ -11,6 +13,7 @@ extension RDKafkaError {
       message: context.map { "\($0): \(message)" } ?? message,
       number: response.rawValue,
       isFatal: response == RD_KAFKA_RESP_ERR__FATAL)
+    if code == .timedOut || code == .unreachable { waited = waitedMilliseconds.map { .milliseconds(Int64($0)) } }
   }
 
   /// The error of a record whose delivery failed.

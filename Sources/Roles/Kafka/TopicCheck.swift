@@ -55,7 +55,7 @@ package struct TopicCheck: Sendable {
       }
       report.findings += TopicRequirements(specification: specification).findings(topic)
       if case .failure(let error) = topic.settings {
-        report.unreadable.append("the settings of \(topic.name): \(error)")
+        report.unreadable.append("the settings of \(topic.name): \(error.words)")
       }
     }
     return report

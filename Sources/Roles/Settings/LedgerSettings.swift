@@ -2,7 +2,7 @@ import FanfareCore
 package import Ledger
 import LocalFile
 package import Logging
-import PostgreSQL
+package import PostgreSQL
 
 /// The ledger's store: a local SQLite file, or a PostgreSQL database that several ledgers share.
 ///
@@ -29,6 +29,11 @@ package struct LedgerSettings: Sendable {
     postgreSQL?.maximumDevices = store.maximumDevices
     self.postgreSQL = postgreSQL
   }
+
+  /// The file's path; nil if there is a database.
+  package var file: String? { postgreSQL == nil ? store.path : nil }
+  /// The database; nil if there is a file.
+  package var database: PostgreSQLConfiguration? { postgreSQL?.database }
 
   /// Opens the store that the ledger writes.
   ///

@@ -2,7 +2,7 @@ package import FanfareCore
 import FoundationEssentials
 import LocalFile
 package import Logging
-import PostgreSQL
+package import PostgreSQL
 package import Registry
 
 /// The registry's store: a local SQLite file, or a PostgreSQL database that many machines share.
@@ -44,6 +44,9 @@ package struct RegistrySettings: Sendable {
     postgreSQL = try PostgreSQLConfiguration("registry.postgres", connections: 8, from: reader)
   }
 
+  /// The file's path; nil if there is a database.
+  package var file: String? { postgreSQL == nil ? path : nil }
+
   /// Opens the store for a role.
   ///
   /// Throws when the store is unavailable, unless it is a database and the role `waits`. `patience` is the minimum time
@@ -66,7 +69,7 @@ package struct RegistrySettings: Sendable {
   }
 
   /// The database configuration that `open` uses; nil for the file.
-  func database(role: String, patience: Duration) -> PostgreSQLConfiguration? {
+  package func database(role: String, patience: Duration) -> PostgreSQLConfiguration? {
     guard var postgreSQL else { return nil }
     postgreSQL.applicationName = "fanfare-\(role)"
     postgreSQL.statementTimeout = max(postgreSQL.statementTimeout, patience)

@@ -47,6 +47,14 @@ struct SecretFile: Sendable {
   }
 }
 
+/// A file with secrets that is not part of the configuration.
+package enum PrivateFile {
+  /// The reason why the file is refused, and the remedy; nil if it is safe, or cannot be read at all.
+  package static func problem(at path: String) -> String? {
+    FileAccess(path: path).flatMap { SecretFile.problem(with: $0, user: FileAccess.user) }
+  }
+}
+
 extension SettingsReader {
   /// The file of a secret that a key names; nil if the key is absent. Every secret of the configuration comes this way.
   func secretFile(at key: String) throws(SettingsError) -> SecretFile? {

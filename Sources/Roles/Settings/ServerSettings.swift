@@ -47,6 +47,9 @@ package struct APISettings: Sendable {
     announceFile = try reader.optionalString("api.announceFile")
   }
 
+  /// The file with the listener's certificate; nil without TLS.
+  package var certificateFile: String? { tls?.certificateFile }
+
   /// The host from which callers reach the server: behind a proxy they come from anywhere.
   package var reachableHost: String { frontEnd.proxies.isEmpty ? frontEnd.host : "addresses behind a proxy" }
 

@@ -14,7 +14,7 @@ package struct SettingsError: Error, Hashable, CustomStringConvertible {
   }
 
   /// An error of several mistakes; nil if there are none.
-  init?(_ mistakes: [SettingsMistake]) {
+  package init?(_ mistakes: [SettingsMistake]) {
     guard !mistakes.isEmpty else { return nil }
     self.mistakes = mistakes
   }
@@ -46,11 +46,15 @@ package struct SettingsMistake: Hashable, Sendable, CustomStringConvertible {
   /// The expectation, as the end of a sentence that begins with the key.
   package let expectation: String
   /// Whether keys of this kind never hold a secret.
-  var showsValue = false
+  let showsValue: Bool
   /// The value that was given; nil if there is none, or if it could be a secret.
   package var value: String?
   /// Nil if neither the file nor the environment caused the mistake.
   package var place: Place?
+
+  package init(key: String, expectation: String, showsValue: Bool = false) {
+    (self.key, self.expectation, self.showsValue) = (key, expectation, showsValue)
+  }
 
   package var description: String { "\(key) \(expectation)" }
 
@@ -75,7 +79,7 @@ extension SettingsError {
     switch cause {
     case let error as SettingsError: self = error
     case let error as RDKafkaError where error.code == .configuration:
-      self.init("kafka.properties", "must be properties that librdkafka and Fanfare accept: \(error.message)")
+      self.init("kafka.properties", "must be properties that librdkafka and Fanfare accept: \(error.words)")
     case let error as RegistryFileError:
       self.init("registry.path", "must be a registry, or a new file in a writable directory: \(error)")
     case let error as PostgreSQLError where error.code == .configuration || error.code == .programming:

@@ -4,23 +4,23 @@ import Yams
 /// The keys of a YAML configuration file, with their lines.
 ///
 /// Values of the wrong shape become mistakes that name only their keys: the value may be a password.
-struct SettingsFile {
-  struct Entry {
+package struct SettingsFile {
+  package struct Entry {
     /// The line of the value, from 1.
-    let line: Int?
+    package let line: Int?
     /// The value's text; nil for a list.
-    let text: String?
+    package let text: String?
   }
 
   let path: String
   /// By dotted key, `kafka.bootstrapServers`. A list is one value.
-  private(set) var entries: [String: Entry] = [:]
-  private(set) var mistakes: [SettingsMistake] = []
+  package private(set) var entries: [String: Entry] = [:]
+  package private(set) var mistakes: [SettingsMistake] = []
 
   /// Reads a file; an empty document has no entries.
   ///
   /// Throws for a file that cannot be read, is not YAML, or has no mapping. The error has no text of the file.
-  init(path: String) throws(SettingsError) {
+  package init(path: String) throws(SettingsError) {
     self.path = path
     let text: String
     do { text = try String(contentsOfFile: path, encoding: .utf8) } catch {

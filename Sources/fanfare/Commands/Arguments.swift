@@ -34,16 +34,6 @@ struct PlatformArgument: ExpressibleByArgument {
   static var allValueStrings: [String] { Platform.allCases.map(\.rawValue) }
 }
 
-/// A time on the command line.
-struct TimeArgument: ExpressibleByArgument {
-  let time: UnixTime
-
-  init?(argument: String) {
-    guard let time = UnixTime(argument) else { return nil }
-    self.time = time
-  }
-}
-
 /// A dead letter's reason on the command line.
 struct ReasonArgument: ExpressibleByArgument {
   let reason: DeadLetter.Reason

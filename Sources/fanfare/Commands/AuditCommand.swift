@@ -4,7 +4,7 @@ import Ledger
 import Roles
 
 /// `fanfare audit`
-struct AuditCommand: AsyncParsableCommand {
+struct AuditCommand: ConfiguredCommand {
   static let configuration = CommandConfiguration(
     commandName: "audit",
     abstract: "Shows that nothing is lost: accepted = settled + in flight, over the whole log.",

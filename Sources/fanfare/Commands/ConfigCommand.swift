@@ -8,7 +8,7 @@ struct ConfigCommand: AsyncParsableCommand {
     commandName: "config", abstract: "The configuration of a deployment.", subcommands: [Check.self])
 
   /// `fanfare config check`
-  struct Check: AsyncParsableCommand {
+  struct Check: ConfiguredCommand {
     static let configuration = CommandConfiguration(
       commandName: "check",
       abstract: "Names all mistakes of the configuration.",

@@ -16,7 +16,7 @@ struct DeadLettersCommand: AsyncParsableCommand {
     subcommands: [List.self, Show.self, Redriving.self])
 
   /// `fanfare dead-letters list`
-  struct List: AsyncParsableCommand {
+  struct List: ConfiguredCommand {
     static let configuration = CommandConfiguration(
       commandName: "list",
       abstract: "Lists the latest dead letters, oldest first.",
@@ -67,7 +67,7 @@ struct DeadLettersCommand: AsyncParsableCommand {
   }
 
   /// `fanfare dead-letters show`
-  struct Show: AsyncParsableCommand {
+  struct Show: ConfiguredCommand {
     static let configuration = CommandConfiguration(
       commandName: "show",
       abstract: "Prints one dead letter with its record.",
@@ -105,7 +105,7 @@ struct DeadLettersCommand: AsyncParsableCommand {
   }
 
   /// `fanfare dead-letters redrive`
-  struct Redriving: AsyncParsableCommand {
+  struct Redriving: ConfiguredCommand {
     static let configuration = CommandConfiguration(
       commandName: "redrive",
       abstract: "Produces the records of dead letters to their original topics again, byte for byte.",

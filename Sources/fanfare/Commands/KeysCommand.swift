@@ -17,7 +17,7 @@ struct KeysCommand: AsyncParsableCommand {
     subcommands: [Create.self, List.self, Revoke.self])
 
   /// `fanfare keys create`
-  struct Create: AsyncParsableCommand {
+  struct Create: ConfiguredCommand {
     static let configuration = CommandConfiguration(
       commandName: "create",
       abstract: "Creates an API key, and prints it once.",
@@ -75,7 +75,7 @@ struct KeysCommand: AsyncParsableCommand {
   }
 
   /// `fanfare keys list`
-  struct List: AsyncParsableCommand {
+  struct List: ConfiguredCommand {
     static let configuration = CommandConfiguration(
       commandName: "list",
       abstract: "Lists the API keys of a hub, oldest first; never the keys themselves.",
@@ -101,7 +101,7 @@ struct KeysCommand: AsyncParsableCommand {
   }
 
   /// `fanfare keys revoke`
-  struct Revoke: AsyncParsableCommand {
+  struct Revoke: ConfiguredCommand {
     static let configuration = CommandConfiguration(
       commandName: "revoke",
       abstract: "Revokes an API key.",

@@ -10,7 +10,7 @@ struct QuotasCommand: AsyncParsableCommand {
     commandName: "quotas", abstract: "Shows the quotas of callers and what they have used.", subcommands: [Show.self])
 
   /// `fanfare quotas show`
-  struct Show: AsyncParsableCommand {
+  struct Show: ConfiguredCommand {
     static let configuration = CommandConfiguration(
       commandName: "show",
       abstract: "Prints the use and the limit of each quota, by user.",

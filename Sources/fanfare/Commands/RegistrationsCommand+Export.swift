@@ -6,7 +6,7 @@ import Roles
 
 extension RegistrationsCommand {
   /// `fanfare registrations export`
-  struct Export: AsyncParsableCommand {
+  struct Export: ConfiguredCommand {
     static let configuration = CommandConfiguration(
       commandName: "export",
       abstract: "Writes the registrations as JSON, one object per line, in ascending order of ids.",
@@ -24,7 +24,8 @@ extension RegistrationsCommand {
     @Option(
       help: ArgumentHelp(
         "The file to write instead of standard output. It appears, or replaces another, only when it is complete.",
-        valueName: "file"))
+        valueName: "file"),
+      completion: .file())
     var output: String?
 
     @Option(help: "Only registrations of this user.")

@@ -6,7 +6,7 @@ import Roles
 
 extension RegistrationsCommand {
   /// `fanfare registrations import`
-  struct Import: AsyncParsableCommand {
+  struct Import: ConfiguredCommand {
     static let configuration = CommandConfiguration(
       commandName: "import",
       abstract: "Imports registrations from a file with one JSON object per line.",
@@ -51,7 +51,8 @@ extension RegistrationsCommand {
     @Flag(help: "Print the summary as one JSON object.")
     var json = false
 
-    @Argument(help: ArgumentHelp("The file; standard input if it is missing or -.", valueName: "file"))
+    @Argument(
+      help: ArgumentHelp("The file; standard input if it is missing or -.", valueName: "file"), completion: .file())
     var file: String?
 
     func validate() throws {
@@ -63,7 +64,8 @@ extension RegistrationsCommand {
       do { source = try ImportSource(path: file == "-" ? nil : file) } catch {
         throw ValidationError("<file>: cannot be read: \(file ?? "-")")
       }
-      let (hub, store) = try await target.open(common, patience: Self.patience)
+      let settings = try await common.settings()
+      let (hub, store) = try await target.open(settings, patience: Self.patience)
       let progress = TransferProgress()
       let finished =
         if let identity = source.identity { try await store.finishedBatches(of: identity, hub: hub) } else {
@@ -92,8 +94,11 @@ extension RegistrationsCommand {
       let counts: ImportCounts
       do { counts = try await work.run(&batches, of: source.identity) } catch {
         progress.interrupt()
-        Console.error("fanfare: \(error)")
-        if source.identity != nil { Console.error("fanfare: run the command with the same file again to continue") }
+        Console.error("fanfare: \(ErrorWords(settings).text(error))")
+        if source.identity != nil {
+          Console.error(
+            "fanfare: run the same command with the unchanged file again; it continues after the last batch")
+        }
         throw ExitCode.failure
       }
       if let identity = source.identity { try await store.forget(identity, hub: hub) }

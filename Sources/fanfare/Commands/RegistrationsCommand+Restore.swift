@@ -5,7 +5,7 @@ import Roles
 
 extension RegistrationsCommand {
   /// `fanfare registrations restore`
-  struct Restore: AsyncParsableCommand {
+  struct Restore: ConfiguredCommand {
     static let configuration = CommandConfiguration(
       commandName: "restore",
       abstract: "Brings back registrations that were removed as dead or as surplus.",
@@ -23,10 +23,14 @@ extension RegistrationsCommand {
     @Option(help: "Only registrations of this platform.")
     var platform: PlatformArgument?
 
-    @Option(help: ArgumentHelp("Only registrations removed at this time or later (RFC 3339).", valueName: "time"))
+    @Option(
+      parsing: .unconditional,
+      help: ArgumentHelp("Only registrations removed at this time or later; \(TimeArgument.help).", valueName: "time"))
     var from: TimeArgument
 
-    @Option(help: ArgumentHelp("Only registrations removed before this time (RFC 3339).", valueName: "time"))
+    @Option(
+      parsing: .unconditional,
+      help: ArgumentHelp("Only registrations removed before this time; \(TimeArgument.help).", valueName: "time"))
     var to: TimeArgument
 
     @Flag(help: "Print what would be restored, and change nothing.")

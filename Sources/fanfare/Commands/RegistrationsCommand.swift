@@ -11,7 +11,7 @@ struct RegistrationsCommand: AsyncParsableCommand {
     subcommands: [Import.self, Export.self, Tombstones.self, Restore.self])
 
   /// `fanfare registrations tombstones`
-  struct Tombstones: AsyncParsableCommand {
+  struct Tombstones: ConfiguredCommand {
     static let configuration = CommandConfiguration(
       commandName: "tombstones",
       abstract: "Lists the registrations that are gone, oldest first: when, and why.",
@@ -29,7 +29,10 @@ struct RegistrationsCommand: AsyncParsableCommand {
     @OptionGroup var common: CommonOptions
     @OptionGroup var target: RegistrationTarget
 
-    @Option(help: ArgumentHelp("Only registrations that went at this time or later (RFC 3339).", valueName: "time"))
+    @Option(
+      parsing: .unconditional,
+      help: ArgumentHelp("Only registrations that went at this time or later; \(TimeArgument.help).", valueName: "time")
+    )
     var since: TimeArgument?
 
     @Option(help: "Only registrations that went for this cause.")

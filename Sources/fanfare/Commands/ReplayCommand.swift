@@ -4,7 +4,7 @@ import Operations
 import Roles
 
 /// `fanfare replay`
-struct ReplayCommand: AsyncParsableCommand {
+struct ReplayCommand: ConfiguredCommand {
   static let configuration = CommandConfiguration(
     commandName: "replay",
     abstract: "Dispatches logged sends again, with their ids.",
@@ -18,10 +18,14 @@ struct ReplayCommand: AsyncParsableCommand {
 
   @OptionGroup var common: CommonOptions
 
-  @Option(help: ArgumentHelp("Sends accepted at this time or later (RFC 3339).", valueName: "time"))
+  @Option(
+    parsing: .unconditional,
+    help: ArgumentHelp("Sends accepted at this time or later; \(TimeArgument.help).", valueName: "time"))
   var from: TimeArgument
 
-  @Option(help: ArgumentHelp("Sends accepted before this time (RFC 3339).", valueName: "time"))
+  @Option(
+    parsing: .unconditional,
+    help: ArgumentHelp("Sends accepted before this time; \(TimeArgument.help).", valueName: "time"))
   var to: TimeArgument
 
   @Option(help: "Only to devices of this platform.")

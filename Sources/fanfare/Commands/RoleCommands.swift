@@ -2,7 +2,7 @@ import ArgumentParser
 import Roles
 
 /// `fanfare api`
-struct APICommand: AsyncParsableCommand {
+struct APICommand: ConfiguredCommand {
   static let configuration = CommandConfiguration(
     commandName: "api",
     abstract: "The HTTP front end: registers devices and enqueues sends.",
@@ -23,7 +23,7 @@ struct APICommand: AsyncParsableCommand {
 }
 
 /// `fanfare worker`
-struct WorkerCommand: AsyncParsableCommand {
+struct WorkerCommand: ConfiguredCommand {
   static let configuration = CommandConfiguration(
     commandName: "worker",
     abstract: "Consumes sends from Kafka, pushes them to APNs, FCM and WNS, and writes the outcomes.",
@@ -44,7 +44,7 @@ struct WorkerCommand: AsyncParsableCommand {
 }
 
 /// `fanfare ledger`
-struct LedgerCommand: AsyncParsableCommand {
+struct LedgerCommand: ConfiguredCommand {
   static let configuration = CommandConfiguration(
     commandName: "ledger",
     abstract: "Turns the status topic into a store that can be queried.",

@@ -8,7 +8,7 @@ struct TopicsCommand: AsyncParsableCommand {
     commandName: "topics", abstract: "The topics of a deployment.", subcommands: [Create.self, Check.self])
 
   /// `fanfare topics create`
-  struct Create: AsyncParsableCommand {
+  struct Create: ConfiguredCommand {
     static let configuration = CommandConfiguration(
       commandName: "create",
       abstract: "Creates the topics that are missing.",
@@ -40,7 +40,7 @@ struct TopicsCommand: AsyncParsableCommand {
         case .created: Console.print("\(creation.topic): created")
         case .existed(let partitions): Console.print("\(creation.topic): exists with \(partitions) partitions")
         case .failed(let error):
-          Console.print("\(creation.topic): \(error)")
+          Console.print("\(creation.topic): \(error.words)")
           isComplete = false
         }
       }
@@ -56,7 +56,7 @@ struct TopicsCommand: AsyncParsableCommand {
   }
 
   /// `fanfare topics check`
-  struct Check: AsyncParsableCommand {
+  struct Check: ConfiguredCommand {
     static let configuration = CommandConfiguration(
       commandName: "check",
       abstract: "Prints what is wrong with the topics: settings with which acknowledged sends could be lost.",

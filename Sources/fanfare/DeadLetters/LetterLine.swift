@@ -10,10 +10,14 @@ struct LetterFilter: ParsableArguments {
   @Option(help: "Only sends with content for this platform; a record that cannot be read as a send has no platform.")
   var platform: PlatformArgument?
 
-  @Option(help: ArgumentHelp("Only records dead-lettered at this time or later (RFC 3339).", valueName: "time"))
+  @Option(
+    parsing: .unconditional,
+    help: ArgumentHelp("Only records dead-lettered at this time or later; \(TimeArgument.help).", valueName: "time"))
   var from: TimeArgument?
 
-  @Option(help: ArgumentHelp("Only records dead-lettered before this time (RFC 3339).", valueName: "time"))
+  @Option(
+    parsing: .unconditional,
+    help: ArgumentHelp("Only records dead-lettered before this time; \(TimeArgument.help).", valueName: "time"))
   var to: TimeArgument?
 
   func validate() throws {
