@@ -16,16 +16,16 @@ struct Fanfare: AsyncParsableCommand {
       process.
 
       All roles read the same configuration: the YAML file given with --config (else named by FANFARE_CONFIG, else \
-      ./fanfare.yaml, else /etc/fanfare/fanfare.yaml, if it exists). Environment variables override it: the key \
-      kafka.bootstrapServers is FANFARE_KAFKA_BOOTSTRAP_SERVERS. deploy/fanfare.yaml lists every key. SIGTERM and \
-      SIGINT drain a role and end it with status 0; an unusable configuration ends it with status 78 and the names of all mistaken keys.
+      ./fanfare.yaml if it exists). Environment variables override it: the key kafka.bootstrapServers is \
+      FANFARE_KAFKA_BOOTSTRAP_SERVERS. deploy/fanfare.yaml lists every key. SIGTERM and SIGINT drain a role and end it \
+      with status 0; an unusable configuration ends it with status 78 and the names of all mistaken keys.
       """,
     version: Build.version,
     subcommands: [
-      APICommand.self, WorkerCommand.self, LedgerCommand.self, ConfigCommand.self, TopicsCommand.self,
-      AuditCommand.self,
-      DeadLettersCommand.self, RegistrationsCommand.self, QuotasCommand.self, KeysCommand.self, ReplayCommand.self,
-      HealthCommand.self,
+      APICommand.self, WorkerCommand.self, LedgerCommand.self, ConfigCommand.self, DoctorCommand.self,
+      TopicsCommand.self, AuditCommand.self, DeadLettersCommand.self, RegistrationsCommand.self, QuotasCommand.self,
+      KeysCommand.self, ReplayCommand.self, HealthCommand.self, SendCommand.self, SendsCommand.self,
+      BroadcastCommand.self, DevicesCommand.self, TagsCommand.self,
     ])
 
   static func main() async { await runProgram(named: "fanfare") }

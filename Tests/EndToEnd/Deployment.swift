@@ -145,10 +145,13 @@ final class Deployment: Sendable {
     return caller
   }
 
-  /// Runs one of the product's commands in this deployment until it ends.
-  func run(_ arguments: [String]) async throws -> (status: Int32, output: String, errors: String) {
+  /// Runs one of the product's commands in this deployment until it ends. `variables` are added to its environment.
+  func run(
+    _ arguments: [String], _ variables: [String: String] = [:]
+  ) async throws -> (status: Int32, output: String, errors: String) {
     let process = try ChildProcess(
-      arguments, name: arguments[0], environment: environment, program: ChildProcess.product, directory: directory,
+      arguments, name: arguments[0], environment: environment.merging(variables) { $1 }, program: ChildProcess.product,
+      directory: directory,
       keepsOutput: true)
     defer { process.destroy() }
     let status = try await process.exitStatus(within: .seconds(120))

@@ -1,0 +1,128 @@
+import FanfareCore
+import Foundation
+
+/// A send as the HTTP API reports it.
+struct SendAnswer: Decodable {
+  struct Broadcast: Decodable {
+    let pages: Int
+    let finishedPages: Int
+    let course: String
+    let cause: String
+    let remainingSeconds: Int?
+  }
+
+  struct Device: Decodable {
+    let registration: String?
+    let platform: String
+    let outcome: String
+    let reason: String?
+    let status: Int?
+    let attempts: Int?
+  }
+
+  /// A step on the way of the send.
+  struct Event: Decodable {
+    let event: String
+    let at: String
+    let platform: String?
+    let registration: String?
+  }
+
+  let id: String
+  let sender: String?
+  let to: String?
+  let state: String
+  let acceptedAt: String?
+  let sendAt: String?
+  let settledAt: String?
+  let course: String?
+  /// By platform and outcome.
+  let counts: [String: [String: Int]]?
+  let broadcast: Broadcast?
+  let devices: [Device]?
+  let timeline: [Event]?
+
+  /// Whether nothing more will happen.
+  var hasEnded: Bool { state != "accepted" && state != "scheduled" }
+
+  /// Whether the send has reached its devices, as far as there were any.
+  var isSuccess: Bool { state == "settled" || state == "noTarget" }
+
+  /// The devices with an outcome.
+  var devicesDone: Int { (counts ?? [:]).values.flatMap(\.values).reduce(0, +) }
+
+  /// The devices with this outcome on all platforms.
+  func count(_ outcome: String) -> Int { (counts ?? [:]).values.compactMap { $0[outcome] }.reduce(0, +) }
+
+  /// The outcomes in words: `12 delivered, 1 rejected`.
+  var outcomes: String {
+    let words = DeviceResult.Outcome.allCases.map(\.rawValue).compactMap { name in
+      count(name) > 0 ? "\(count(name)) \(name)" : nil
+    }
+    return words.joined(separator: ", ")
+  }
+
+  /// The lines of `fanfare sends show`.
+  func lines(at now: UnixTime) -> [String] {
+    func time(_ text: String?) -> String? {
+      text.map { text in UnixTime(text).map { "\(text) (\($0.relative(to: now)))" } ?? text }
+    }
+    var lines: [(String, String?)] = [
+      ("id", id), ("state", state), ("to", to), ("sender", sender), ("accepted", time(acceptedAt)),
+      ("send at", time(sendAt)), ("settled", time(settledAt)), ("course", broadcast?.course ?? course),
+      ("outcomes", outcomes.isEmpty ? nil : outcomes),
+    ]
+    if let broadcast {
+      lines.append(("pages", "\(broadcast.finishedPages) of \(broadcast.pages)"))
+      if let seconds = broadcast.remainingSeconds { lines.append(("remaining", "\(seconds) s")) }
+      if broadcast.cause != "caller", broadcast.course != "running" { lines.append(("because", broadcast.cause)) }
+    }
+    return lines.compactMap { name, value in
+      value.map { name.padding(toLength: 11, withPad: " ", startingAt: 0) + $0 }
+    }
+  }
+
+  /// The way of the send, and its devices, as tables.
+  var tables: [TextTable] {
+    var tables: [TextTable] = []
+    if let timeline, !timeline.isEmpty {
+      var table = TextTable([
+        .init(title: "at"), .init(title: "event"), .init(title: "platform"), .init(title: "device"),
+      ])
+      for event in timeline { table.add([event.at, event.event, event.platform ?? "", event.registration ?? ""]) }
+      tables.append(table)
+    }
+    if let devices, !devices.isEmpty {
+      var table = TextTable([
+        .init(title: "device"), .init(title: "platform"), .init(title: "outcome"), .init(title: "reason"),
+        .init(title: "status", isNumber: true), .init(title: "attempts", isNumber: true),
+      ])
+      for device in devices {
+        table.add([
+          device.registration ?? "", device.platform, device.outcome, device.reason ?? "",
+          device.status.map(String.init) ?? "", device.attempts.map(String.init) ?? "",
+        ])
+      }
+      tables.append(table)
+    }
+    return tables
+  }
+}
+
+/// The answer to an accepted send.
+struct AcceptedAnswer: Decodable {
+  let id: String
+  let state: String
+}
+
+extension APIClient {
+  /// The state of a send, as the API reports it; nil while the history does not know it.
+  func send(_ id: String) async throws -> (answer: SendAnswer, json: Data)? {
+    do {
+      let json = try await call(.GET, "/api/sends/\(id)")
+      return (try JSONDecoder().decode(SendAnswer.self, from: json), json)
+    } catch let refusal as APIRefusal where refusal.code == "notFound" {
+      return nil
+    }
+  }
+}

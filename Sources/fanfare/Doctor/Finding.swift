@@ -1,0 +1,36 @@
+import Foundation
+
+/// One finding of `fanfare doctor`: that something is right, or what is wrong and how to mend it.
+struct Finding: Sendable, Encodable, Hashable {
+  enum Level: String, Encodable, Sendable, Comparable {
+    case ok, warning, wrong
+
+    static func < (left: Self, right: Self) -> Bool { left.order < right.order }
+    private var order: Int { self == .ok ? 0 : self == .warning ? 1 : 2 }
+  }
+
+  /// What was checked: `kafka`, `push default apns`.
+  let area: String
+  let level: Level
+  let detail: String
+  /// What an operator can do; nil if there is nothing to do.
+  let remedy: String?
+
+  static func ok(_ area: String, _ detail: String) -> Self {
+    Self(area: area, level: .ok, detail: detail, remedy: nil)
+  }
+
+  static func warning(_ area: String, _ detail: String, remedy: String) -> Self {
+    Self(area: area, level: .warning, detail: detail, remedy: remedy)
+  }
+
+  static func wrong(_ area: String, _ detail: String, remedy: String) -> Self {
+    Self(area: area, level: .wrong, detail: detail, remedy: remedy)
+  }
+
+  /// The finding as lines of text.
+  var lines: [String] {
+    let mark = level.rawValue.padding(toLength: 9, withPad: " ", startingAt: 0)
+    return ["\(mark)\(area): \(detail)"] + (remedy.map { ["         \($0)"] } ?? [])
+  }
+}

@@ -1,0 +1,88 @@
+import FanfareCore
+import Logging
+import RDKafka
+import Roles
+
+/// The cluster: reachable, the topics as the promises need them, the workers' group.
+struct KafkaCheck {
+  private static let area = "kafka"
+
+  let settings: Settings
+  let patience: Duration
+  let logger: Logger
+
+  private var words: ErrorWords { ErrorWords(settings) }
+
+  func findings() async -> [Finding] {
+    let reader: LogReader
+    let names: Set<String>
+    let start = ContinuousClock.now
+    do {
+      let client = try settings.kafka.client("doctor")
+      reader = try LogReader(client: client, timeout: patience, logger: logger)
+      names = Set(try await reader.topics())
+    } catch {
+      return [
+        .wrong(
+          Self.area, words.text(error),
+          remedy: "check the address, that a broker listens there, and kafka.security")
+      ]
+    }
+    let time = Int((ContinuousClock.now - start) / .milliseconds(1))
+    var findings = [Finding.ok(Self.area, "\(words.kafka) answered in \(time) ms and has \(names.count) topics")]
+    let missing = settings.kafka.topics.all.filter { !names.contains($0) }
+    findings += missing.map {
+      .wrong("topics", "\($0) does not exist", remedy: "`fanfare topics create` creates it")
+    }
+    findings += await topics(except: Set(missing))
+    if missing.isEmpty { findings.append(await group(reader)) }
+    return findings
+  }
+
+  /// The topics that exist, against the promises.
+  private func topics(except missing: Set<String>) async -> [Finding] {
+    do {
+      let kafka = settings.kafka
+      let check = try TopicCheck(kafka: kafka, client: try kafka.client("doctor"), logger: logger)
+      let report = try await check.report(timeout: patience)
+      var findings = report.findings.filter { !missing.contains($0.topic) }.map { finding in
+        let remedy =
+          finding.property == "replicas"
+          ? "add replicas with Kafka's own tools, or change kafka.replicationFactor"
+          : "`fanfare topics create --repair` changes it"
+        return Finding.wrong("topics", "\(finding)", remedy: remedy)
+      }
+      let remedy =
+        report.topics.isEmpty
+        ? "keep nothing that matters on it" : "grant DESCRIBE_CONFIGS on the topics to this client"
+      findings += report.unreadable.map { .warning("topics", "cannot be read: \($0)", remedy: remedy) }
+      return findings.isEmpty && missing.isEmpty
+        ? [.ok("topics", "all \(report.topics.count) topics keep what is acknowledged")] : findings
+    } catch {
+      return [.warning("topics", words.text(error), remedy: "grant DESCRIBE and DESCRIBE_CONFIGS to this client")]
+    }
+  }
+
+  /// The lag of the workers' group on the sends topic.
+  private func group(_ reader: LogReader) async -> Finding {
+    let (topic, group) = (settings.kafka.topics.sends, settings.workerGroup)
+    do {
+      let partitions = try await reader.partitions(of: [topic])
+      let committed = try await reader.committed(by: group, in: partitions)
+      let spans = try await reader.spans(of: [topic])
+      let positions = Dictionary(committed.map { ($0.partition, $0.offset) }) { $1 }
+      let lag = spans.reduce(Int64(0)) { sum, span in
+        sum + max(0, span.end - max(span.start, positions[span.partition] ?? span.start))
+      }
+      guard !committed.isEmpty || lag == 0 else {
+        return .warning(
+          "group", "\(lag) sends wait in \(topic), and the group \(group) has never committed an offset",
+          remedy: "start `fanfare worker`, and look whether it is ready (/readyz)")
+      }
+      return .ok("group", "\(lag) records of \(topic) wait for the group \(group)")
+    } catch {
+      return .warning(
+        "group", words.text(error), remedy: "grant DESCRIBE and READ on the group \(group) to this client")
+    }
+  }
+}
