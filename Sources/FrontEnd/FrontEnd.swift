@@ -16,6 +16,8 @@ package final class FrontEnd: Service {
   /// The stores and the producer behind the routes.
   package struct Dependencies: Sendable {
     package var registry: any DeviceRegistry & RegistrationDirectory
+    /// Answers operators' questions about devices.
+    package var inquiry: any RegistrationInquiry
     package var secureStore: any SecurePayloadStore
     /// Remembers requests with an `Idempotency-Key`.
     package var claims: any SendClaimStore
@@ -41,13 +43,15 @@ package final class FrontEnd: Service {
     package var files: [String: StaticFile] = [:]
 
     package init(
-      registry: any DeviceRegistry & RegistrationDirectory, secureStore: any SecurePayloadStore,
+      registry: any DeviceRegistry & RegistrationDirectory, inquiry: any RegistrationInquiry,
+      secureStore: any SecurePayloadStore,
       claims: any SendClaimStore, broadcasts: any BroadcastStore, schedule: any ScheduledSendStore,
       quotas: any CallerQuotaStore, history: any SendHistory, deadLetters: any DeadLetterStore,
       sink: any SendSink, hasRoom: @escaping @Sendable () -> Bool = { true },
       security: SecurityLog, clock: any WallClock = SystemWallClock()
     ) {
       self.registry = registry
+      self.inquiry = inquiry
       self.secureStore = secureStore
       self.claims = claims
       self.broadcasts = broadcasts
@@ -202,13 +206,14 @@ package final class FrontEnd: Service {
       maximumBodySize: configuration.maximumBodySize, maximumBatchSize: configuration.maximumBatchSize)
     let tracking = TrackingRoutes(
       access: access, history: dependencies.history, broadcasts: dependencies.broadcasts,
-      schedule: dependencies.schedule, clock: clock)
+      schedule: dependencies.schedule, clock: clock, maximumBodySize: configuration.maximumBodySize)
     let fallback = access.fallbackHub
     let deadLetters = DeadLetterRoutes(
       access: access, store: dependencies.deadLetters, hubs: [fallback] + hubs.map(\.name).filter { $0 != fallback },
       maximumBodySize: configuration.maximumBodySize)
     let pulse = PulseRoutes(access: access, source: dependencies.pulse)
     let sessions = SessionRoutes(access: access, cookie: cookie)
+    let inquiries = InquiryRoutes(access: access, inquiry: dependencies.inquiry, clock: clock)
     for root in [router.group(), router.group("hubs/{hub}")] {
       registration.add(to: root)
       notifications.add(to: root)
@@ -217,6 +222,7 @@ package final class FrontEnd: Service {
       deadLetters.add(to: root)
       pulse.add(to: root)
       sessions.add(to: root)
+      inquiries.add(to: root)
     }
     return DirectRoutes(
       hubs: hubs.map(\.name), access: access, intake: intake, desk: desk,

@@ -85,8 +85,9 @@ package enum APIRole {
     ]
     checks += hubs.flatMap(\.checks)
     var dependencies = FrontEnd.Dependencies(
-      registry: registry, secureStore: registry, claims: registry, broadcasts: registry, schedule: registry,
-      quotas: registry, history: history, deadLetters: KafkaDeadLetters(settings.kafka, logger: runtime.logger),
+      registry: registry, inquiry: registry, secureStore: registry, claims: registry, broadcasts: registry,
+      schedule: registry, quotas: registry, history: history,
+      deadLetters: KafkaDeadLetters(settings.kafka, logger: runtime.logger),
       sink: producer, hasRoom: hasRoom, security: runtime.security, clock: runtime.clock)
     if settings.console.isEnabled {
       let reader = try PulseReader(

@@ -25,6 +25,7 @@ struct Harness: Sendable {
     var claims: (any SendClaimStore)?
     var quotas: (any CallerQuotaStore)?
     var hasRoom: @Sendable () -> Bool = { true }
+    var limits = RegistrationLimits()
     var operations: OperationsRoutes?
     var logger = TestKafka.quietLogger
     var security = SecurityLog(logger: TestKafka.quietLogger)
@@ -33,7 +34,8 @@ struct Harness: Sendable {
     func dependencies(over registry: SQLiteRegistry, clock: any WallClock = SystemWallClock()) -> FrontEnd.Dependencies
     {
       FrontEnd.Dependencies(
-        registry: self.registry ?? registry, secureStore: secureStore ?? registry, claims: claims ?? registry,
+        registry: self.registry ?? registry, inquiry: registry, secureStore: secureStore ?? registry,
+        claims: claims ?? registry,
         broadcasts: registry, schedule: registry, quotas: quotas ?? registry, history: history,
         deadLetters: deadLetters, sink: sink, hasRoom: hasRoom, security: security, clock: clock)
     }
@@ -61,7 +63,7 @@ struct Harness: Sendable {
     setup.configuration.logins.perAddress = 1_000_000
     setup.configuration.logins.perUser = 1_000_000
     try configure(&setup)
-    let temporary = try TemporaryRegistry()
+    let temporary = try TemporaryRegistry { $0.limits = setup.limits }
     let clock = ManualClock()
     let frontEnd = try FrontEnd(
       configuration: setup.configuration,

@@ -109,7 +109,7 @@ import Testing
   @Test func operationsRequireTheDescribedScopes() async throws {
     try await Harness.run({ $0.operations = Self.operations }) { app in
       for operation in document.operations {
-        let path = operation.path.replacing("{id}", with: "1")
+        let path = operation.path.replacing("{id}", with: "1").replacing("{tag}", with: "news")
         let label = "\(operation.method) \(path)"
         let alternatives = (operation.json["security"] ?? document.json["security"])?.elements ?? []
         let anonymous = try await app.request(operation.method, path, as: nil)
@@ -139,11 +139,16 @@ import Testing
     }
     let operations = document.operations.filter { $0.json["requestBody"] != nil }.map { "\($0.method) \($0.path)" }
     #expect(Set(bodies.map { "\($0.operation.method) \($0.operation.path)" }) == Set(operations))
-    try await Harness.run { app in
+    let broadcast = SendReport(
+      id: .random(), hub: .default, state: .accepted, sender: "opal", isBroadcast: true, acceptedAt: nil,
+      settledAt: nil, counts: [:], devices: nil)
+    try await Harness.run({ $0.history = ScriptedHistory(reports: [broadcast]) }) { app in
       for body in bodies {
         var path = body.operation.path
         if path.contains("{id}") {
-          let id = path.hasPrefix("/api/installations/") ? "phone-1" : try await app.issue(handle: nil)
+          let id =
+            path.hasPrefix("/api/installations/")
+            ? "phone-1" : path.hasPrefix("/api/sends/") ? "\(broadcast.id)" : try await app.issue(handle: nil)
           path = path.replacing("{id}", with: id)
         }
         let parameters = (body.operation.json["parameters"]?.elements ?? []).compactMap(document.resolved)

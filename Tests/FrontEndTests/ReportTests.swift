@@ -30,6 +30,10 @@ import Testing
           "id": .string("\(id)"), "state": "settled", "acceptedAt": "2026-11-21T08:00:00.123Z",
           "settledAt": "2026-11-21T08:00:01.123Z",
           "counts": ["apns": ["delivered": 2, "deviceGone": 1], "wns": ["failed": 1]],
+          "timeline": [
+            ["event": "accepted", "at": "2026-11-21T08:00:00.123Z"],
+            ["event": "settled", "at": "2026-11-21T08:00:01.123Z"],
+          ],
           "devices": [
             [
               "registration": .string("\(registration)"), "platform": "apns", "outcome": "deviceGone",
@@ -53,7 +57,7 @@ import Testing
       #expect(
         try reply.json == [
           "id": .string("\(id)"), "state": .string(state.rawValue), "acceptedAt": nil, "settledAt": nil, "counts": [:],
-          "devices": nil,
+          "timeline": [], "devices": nil,
         ])
     }
   }

@@ -35,6 +35,7 @@ import Testing
         "id": .string("\(id)"), "state": "scheduled", "acceptedAt": "2026-11-21T08:00:00.000Z",
         "sendAt": .string(Self.time),
         "course": "running", "settledAt": nil, "counts": [:], "devices": nil,
+        "timeline": [["event": "accepted", "at": "2026-11-21T08:00:00.000Z"]],
       ]
       for user in ["alice", "opal"] {
         #expect(try await app.request(.get, "/api/sends/\(id)", as: user).json == expected)

@@ -32,6 +32,8 @@ import Testing
     case "api/notifications/secure": ("/api/notifications/secure?to_tag=bob", #""x""#, json)
     case "api/notifications/{id}": ("/api/notifications/\(SecurePayloadID.random())", nil, json)
     case "api/sends": ("/api/sends", route.method == .post ? send : nil, json)
+    case "api/tags/{tag}": ("/api/tags/news", nil, json)
+    case "api/tombstones": ("/api/tombstones?user=bob", nil, json)
     case "api/sends/batch": ("/api/sends/batch", send, "application/x-ndjson")
     default: ("/" + route.path.replacing("{id}", with: "\(Self.send)"), nil, json)
     }

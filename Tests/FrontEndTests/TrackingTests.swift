@@ -1,4 +1,5 @@
 import FanfareCore
+import Operations
 import Support
 import Testing
 
@@ -36,6 +37,7 @@ import Testing
         try reply.json == [
           "id": .string("\(id)"), "state": "accepted", "acceptedAt": "2026-11-21T08:00:00.000Z", "settledAt": nil,
           "counts": ["fcm": ["delivered": 700]], "devices": nil,
+          "timeline": [["event": "accepted", "at": "2026-11-21T08:00:00.000Z"]],
           "broadcast": [
             // Seven pages in four seconds: 33 more take 18.9.
             "pages": 40, "finishedPages": 7, "course": "running", "cause": "accepted", "remainingSeconds": 19,
@@ -114,6 +116,69 @@ import Testing
     }
   }
 
+  private func limit(
+    _ app: Harness, _ body: String = #"{"maxPerSecond":500}"#, as user: String = "alice", id: SendID? = nil
+  ) async throws -> Reply {
+    try await app.request(.post, "/api/sends/\(id ?? self.id)/rate", as: user, body: body)
+  }
+
+  @Test func rateOfABroadcastIsChangedByItsSenderAndOperators() async throws {
+    let log = LogRecorder()
+    try await Harness.run({
+      $0.history = ScriptedHistory(reports: [report()])
+      $0.security = SecurityLog(logger: log.logger)
+    }) { app in
+      let broadcast = BroadcastID(hub: .default, send: id)
+      #expect(try await limit(app).status == 202, "no worker has begun")
+      let plan = BroadcastPlan(pages: 10, segments: 2, rate: .perSecond(9))
+      _ = try await app.registry.plan(broadcast, plan, at: app.clock.now())
+      try await app.registry.finish([0, 1, 7], of: broadcast, at: app.clock.now())
+      _ = try await steer(app, "pause")
+      for (body, user, rate) in [
+        (#"{"maxPerSecond":7}"#, "alice", 7), (#"{"maxPerSecond":null}"#, "opal", nil),
+        (#"{"maxPerSecond":10000000}"#, "opal", 10_000_000),
+      ] as [(String, String, Int?)] {
+        let reply = try await limit(app, body, as: user)
+        #expect(reply.status == 200, "\(reply.text)")
+        #expect(
+          try reply.json["broadcast"] == [
+            "pages": 10, "finishedPages": 3, "course": "paused", "cause": "caller", "remainingSeconds": nil,
+            "maxPerSecond": rate.map { .number(Double($0)) } ?? .null,
+            "segments": [
+              ["firstPage": 0, "pages": 5, "finishedPages": 2], ["firstPage": 5, "pages": 5, "finishedPages": 1],
+            ],
+          ])
+        #expect(try await app.registry.controls(of: [broadcast]).first?.rate == BroadcastRate(rate))
+      }
+      #expect(log.text.contains(#""maxPerSecond": 7"#) && log.text.contains(#""maxPerSecond": unlimited"#))
+      for body in [
+        "{}", #"{"maxPerSecond":0}"#, #"{"maxPerSecond":10000001}"#, #"{"maxPerSecond":"1"}"#,
+        #"{"maxPerSecond":1,"maxPerSecond":2}"#,
+      ] {
+        try await limit(app, body).expectProblem(400, "invalidField", naming: "maxPerSecond")
+      }
+      try await limit(app, #"{"maxPerSecond":1,"rate":2}"#).expectProblem(400, "invalidField", naming: "rate")
+      try await limit(app, as: "bob").expectProblem(404, "notFound")
+      try await limit(app, as: ScopedDemo.user([.readAll])).expectProblem(403, "forbidden", naming: "operate")
+      try await app.registry.finish(Array(0..<10), of: broadcast, at: app.clock.now())
+      try await limit(app).expectProblem(409, "alreadyEnded")
+    }
+  }
+
+  @Test func onlyAnAcceptedBroadcastHasARate() async throws {
+    let reports =
+      SendReport.State.allCases.map { report(.random(), state: $0) } + [report(.random(), isBroadcast: false)]
+    try await Harness.run({ $0.history = ScriptedHistory(reports: reports) }) { app in
+      for report in reports where report.state != .accepted || !report.isBroadcast {
+        let isSingle = !report.isBroadcast || report.state == .scheduled
+        try await limit(app, id: report.id).expectProblem(409, isSingle ? "notSteerable" : "alreadyEnded")
+      }
+      let cancelled = BroadcastID(hub: .default, send: reports[1].id)
+      _ = try await app.registry.steer(cancelled, BroadcastControl(.cancelled, because: .caller), at: app.clock.now())
+      try await limit(app, id: reports[1].id).expectProblem(409, "alreadyEnded")
+    }
+  }
+
   @Test func operatorsListAllSendsAndUsersTheirOwn() async throws {
     let reports = [
       report(.random()), report(.random(), state: .settled, isBroadcast: false, counts: [.apns: [.delivered: 1]]),
@@ -147,7 +212,9 @@ import Testing
         ("state=done", "state"), ("user=a:b", "user"), ("limit=0", "limit"), ("limit=201", "limit"),
         ("limit=x", "limit"),
         ("cursor=", "cursor"), ("cursor=\(String(repeating: "é", count: 24))", "cursor"), ("limit=1&limit=2", "limit"),
-        ("stat=settled", "stat"), ("users=a", "users"),
+        ("from=yesterday", "from"), ("until=2026-11-21", "until"),
+        ("from=2026-11-21T08:00:00Z&until=2026-11-21T08:00:00Z", "until"), ("stat=settled", "stat"),
+        ("users=a", "users"),
       ] {
         try await app.request(.get, "/api/sends?\(query)").expectProblem(400, "invalidParameter", naming: name)
       }

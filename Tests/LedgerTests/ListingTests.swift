@@ -84,6 +84,32 @@ import Testing
     #expect(try await store.list(SendQuery(hub: .default, state: .scheduled)).sends.isEmpty)
   }
 
+  @Test func timesSelectByAcceptanceForEveryIndexAndPageByPage() async throws {
+    // Over three days; two sends of one moment.
+    let seconds: [Int64] = [0, 10, 10, 86_400, 86_401, 172_800]
+    let sends = seconds.map { send("alice", to: .user("bob"), after: $0) }
+    try await store.write(sends.map(Sample.send))
+    func list(_ from: Int64?, _ until: Int64?, sender: String? = nil, user: String? = nil) async throws -> Set<Int> {
+      let pages = try await pages(
+        SendQuery(
+          hub: .default, sender: sender, user: user, from: from.map { .start + .seconds($0) },
+          until: until.map { .start + .seconds($0) }, limit: 1))
+      let found = pages.flatMap(\.self).compactMap { id in sends.firstIndex { $0.id == id } }
+      #expect(found.count == Set(found).count)
+      return Set(found)
+    }
+    for (sender, user) in [(nil, nil), ("alice", nil), (nil, "bob"), ("alice", "bob")] as [(String?, String?)] {
+      #expect(try await list(nil, nil, sender: sender, user: user) == Set(0..<6))
+      #expect(try await list(10, nil, sender: sender, user: user) == Set(1..<6))
+      #expect(try await list(nil, 10, sender: sender, user: user) == [0])
+      #expect(try await list(10, 86_401, sender: sender, user: user) == [1, 2, 3])
+      #expect(try await list(11, 86_400, sender: sender, user: user) == [])
+    }
+    let known = SendQuery(
+      hub: .default, state: .accepted, from: .start + .seconds(86_400), until: .start + .seconds(86_401))
+    #expect(try await store.list(known).sends.map(\.id) == [sends[3].id])
+  }
+
   @Test func searchForRareSendsEndsItsPageEarly() async throws {
     let count = PageBuilder.mostExamined + 5
     let sends = (0..<count).map { send("alice", to: .user("bob"), after: Int64($0)) }

@@ -83,6 +83,8 @@ import Testing
           DROP TABLE scheduled_use;
           DROP TABLE quarantine;
           DROP TABLE api_keys;
+          DROP INDEX tombstones_by_user;
+          ALTER TABLE tombstones DROP COLUMN username;
           ALTER TABLE registrations DROP COLUMN created_at;
           ALTER TABLE registrations DROP COLUMN seen_at;
           PRAGMA user_version = 1

@@ -56,14 +56,19 @@ package struct SendFields: Sendable {
       guard let id = try reader.readUTF8({ ReplayID(utf8: $0) }) else { throw reader.error("must be a UUID") }
       replay = id
     case "maxPerSecond":
-      let rate = try reader.readInteger()
-      guard (1...Int64(SendRequest.greatestMaximumPerSecond)).contains(rate) else {
-        throw reader.error("must be 1 to \(SendRequest.greatestMaximumPerSecond)")
-      }
-      maximumPerSecond = Int(rate)
+      maximumPerSecond = try Self.readRate(&reader)
     default: return false
     }
     return true
+  }
+
+  /// Reads the value of `maxPerSecond`.
+  package static func readRate(_ reader: inout JSONReader) throws(JSONError) -> Int {
+    let rate = try reader.readInteger()
+    guard (1...Int64(SendRequest.greatestMaximumPerSecond)).contains(rate) else {
+      throw reader.error("must be 1 to \(SendRequest.greatestMaximumPerSecond)")
+    }
+    return Int(rate)
   }
 
   /// Keeps a member of a record that `read` does not know: its writer may be newer.

@@ -4,8 +4,8 @@
 /// stands for one part of a send (see `StatusRecord`). No status record of that part is written before its last device
 /// has a result, so the part is counted once however often it is deferred.
 package struct RetryRecord: Hashable, Sendable {
-  /// The send, as it was accepted.
-  package let send: SendRequest
+  /// The send, as it was accepted, but with the rate that its broadcast has since been given.
+  package private(set) var send: SendRequest
   /// The number of the part: less than `parts`, 0 for a send with one item.
   package let part: Int
   /// The number of parts of the send.
@@ -92,6 +92,12 @@ package struct RetryRecord: Hashable, Sendable {
     self.cameEarly = cameEarly
     self.devices = devices
     self.counts = counts
+  }
+
+  /// Takes over a rate that the broadcast has been given.
+  package mutating func follow(_ rate: BroadcastRate) {
+    guard send.maximumPerSecond != rate.perSecond else { return }
+    send = send.with { $0.maximumPerSecond = rate.perSecond }
   }
 
   /// When the first waiting device is due; the time of acceptance when none waits.

@@ -31,11 +31,16 @@ package struct SegmentRecord: Hashable, Sendable {
     return SendID(high: send.identity.high ^ 0x5E67_4E74, low: send.identity.low ^ number)
   }
 
+  /// The pages of a segment of a broadcast with `count` segments.
+  package static func range(ofSegment number: Int, of count: Int, pages: Int) -> Range<Int> {
+    pages * number / count..<pages * (number + 1) / count
+  }
+
   /// The segments of a broadcast: at most `count`, of nearly equal size.
   package static func divide(_ send: SendRequest, pages: Int, into count: Int) -> [SegmentRecord] {
     let count = max(1, min(count, pages))
     return (0..<count).map { number in
-      SegmentRecord(send: send, pages: pages, range: pages * number / count..<pages * (number + 1) / count)
+      SegmentRecord(send: send, pages: pages, range: range(ofSegment: number, of: count, pages: pages))
     }
   }
 }

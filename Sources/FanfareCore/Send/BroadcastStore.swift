@@ -35,14 +35,45 @@ package struct BroadcastControl: Hashable, Sendable {
 
   package let state: State
   package let cause: Cause
+  /// The rate that is valid now; nil if only the send tells it.
+  package var rate: BroadcastRate?
 
-  package init(_ state: State, because cause: Cause) {
+  package init(_ state: State, because cause: Cause, rate: BroadcastRate? = nil) {
     self.state = state
     self.cause = cause
+    self.rate = rate
   }
 
   /// The state of a new broadcast.
   package static let initial = BroadcastControl(.running, because: .accepted)
+}
+
+/// The most pushes of a broadcast per second, of all workers together.
+package enum BroadcastRate: Hashable, Sendable {
+  case unlimited
+  case perSecond(Int)
+
+  /// The rate as a send gives it: nil is unlimited.
+  package init(_ perSecond: Int?) { self = perSecond.map(Self.perSecond) ?? .unlimited }
+
+  /// nil: unlimited.
+  package var perSecond: Int? { if case .perSecond(let number) = self { number } else { nil } }
+}
+
+/// How a worker divides a broadcast.
+package struct BroadcastPlan: Hashable, Sendable {
+  package let pages: Int
+  /// The number of segments of consecutive pages, which ``SegmentRecord/range(ofSegment:of:pages:)`` computes; 0 if it is
+  /// unknown.
+  package let segments: Int
+  /// The rate of the send; nil if it is unknown.
+  package let rate: BroadcastRate?
+
+  package init(pages: Int, segments: Int = 0, rate: BroadcastRate? = nil) {
+    self.pages = pages
+    self.segments = segments
+    self.rate = rate
+  }
 }
 
 /// The progress of a broadcast.
@@ -56,16 +87,33 @@ package struct BroadcastProgress: Hashable, Sendable {
   package let recentPages: Int
   /// When it was planned; nil before that.
   package let plannedAt: UnixTime?
+  /// The segments in the order of their pages; empty before the plan, or if their number is not stored.
+  package let segments: [Segment]
+
+  /// The progress of one segment.
+  package struct Segment: Hashable, Sendable {
+    package let pages: Range<Int>
+    package let finishedPages: Int
+
+    package init(pages: Range<Int>, finishedPages: Int) {
+      self.pages = pages
+      self.finishedPages = finishedPages
+    }
+  }
 
   /// The period of `recentPages`.
   package static let window = Duration.seconds(30)
 
-  package init(control: BroadcastControl, pages: Int, finishedPages: Int, recentPages: Int, plannedAt: UnixTime?) {
+  package init(
+    control: BroadcastControl, pages: Int, finishedPages: Int, recentPages: Int, plannedAt: UnixTime?,
+    segments: [Segment] = []
+  ) {
     self.control = control
     self.pages = pages
     self.finishedPages = finishedPages
     self.recentPages = recentPages
     self.plannedAt = plannedAt
+    self.segments = segments
   }
 
   package var isFinished: Bool { pages > 0 && finishedPages >= pages }
@@ -88,9 +136,11 @@ package struct BroadcastProgress: Hashable, Sendable {
 /// and visible to every later call. If a method throws `RegistryError`, it has changed nothing, unless
 /// `isOutcomeUnknown`.
 package protocol BroadcastStore: Sendable {
-  /// Sets the number of pages of a broadcast, unless it is already set.
-  /// Returns the valid number, and whether `announce` was called.
-  func plan(_ broadcast: BroadcastID, pages: Int, at now: UnixTime) async throws -> (pages: Int, isAnnounced: Bool)
+  /// Stores the plan of a broadcast, unless it has one. A rate that was set before is kept.
+  /// Returns the valid number of pages, and whether `announce` was called.
+  func plan(
+    _ broadcast: BroadcastID, _ plan: BroadcastPlan, at now: UnixTime
+  ) async throws -> (pages: Int, isAnnounced: Bool)
 
   /// Records that every segment of the plan is durable: a worker that reads the send again has
   /// nothing left to do.
@@ -108,8 +158,13 @@ package protocol BroadcastStore: Sendable {
   /// Changes the control of a broadcast, planned or not.
   /// Returns the control that is valid from now on.
   ///
-  /// A cancelled broadcast stays cancelled, and failures do not change a broadcast that its caller has paused.
+  /// A cancelled broadcast stays cancelled, and failures do not change a broadcast that its caller has paused. The rate
+  /// stays as it is.
   func steer(_ broadcast: BroadcastID, _ control: BroadcastControl, at now: UnixTime) async throws -> BroadcastControl
+
+  /// Changes the rate of a broadcast, planned or not, unless it is cancelled.
+  /// Returns the control that is valid from now on.
+  func limit(_ broadcast: BroadcastID, to rate: BroadcastRate, at now: UnixTime) async throws -> BroadcastControl
 
   /// Reserves a number of pushes of a broadcast with the rate limit `perSecond`.
   /// The reservations of all workers follow one another.

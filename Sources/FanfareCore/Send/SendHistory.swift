@@ -34,21 +34,40 @@ package struct SendQuery: Hashable, Sendable {
   package var sender: String?
   /// Only sends that this user posted or receives; nil: all.
   package var user: String?
+  /// Only sends accepted at this moment or later; nil: from the oldest on.
+  package var from: UnixTime?
+  /// Only sends accepted before this moment; nil: up to the newest.
+  package var until: UnixTime?
   /// Only sends older than this position; nil: from the newest on.
   package var after: Position?
   /// The most sends in the page, 1 to `maximumLimit`.
   package var limit: Int
 
   package init(
-    hub: HubName, state: SendReport.State? = nil, sender: String? = nil, user: String? = nil, after: Position? = nil,
-    limit: Int = 50
+    hub: HubName, state: SendReport.State? = nil, sender: String? = nil, user: String? = nil, from: UnixTime? = nil,
+    until: UnixTime? = nil, after: Position? = nil, limit: Int = 50
   ) {
     self.hub = hub
     self.state = state
     self.sender = sender
     self.user = user
+    self.from = from
+    self.until = until
     self.after = after
     self.limit = limit
+  }
+}
+
+extension SendQuery {
+  /// The position behind which the page begins, of `after` and `until` the older one.
+  package var start: Position {
+    // No id is less than this one, so that a send of the moment itself does not come.
+    let bound = until.map { Position(acceptedAt: $0, send: SendID(high: 0, low: 0)) }
+    switch (after, bound) {
+    case (let after?, let bound?): return after.acceptedAt < bound.acceptedAt ? after : bound
+    case (let start?, nil), (nil, let start?): return start
+    case (nil, nil): return Position(acceptedAt: UnixTime(milliseconds: .max), send: SendID(high: .max, low: .max))
+    }
   }
 }
 

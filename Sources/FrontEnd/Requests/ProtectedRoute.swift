@@ -42,10 +42,13 @@ struct ProtectedRoute: Sendable {
   static let pauseSend = ProtectedRoute(.post, "api/sends/{id}/pause")
   static let resumeSend = ProtectedRoute(.post, "api/sends/{id}/resume")
   static let cancelSend = ProtectedRoute(.post, "api/sends/{id}/cancel")
+  static let limitSend = ProtectedRoute(.post, "api/sends/{id}/rate")
   // Those who may redrive letters must see which ones.
   static let listDeadLetters = ProtectedRoute(.get, "api/dead-letters", .readAll, .operate)
   static let readDeadLetter = ProtectedRoute(.get, "api/dead-letters/{id}", .readAll, .operate)
   static let redriveDeadLetters = ProtectedRoute(.post, "api/dead-letters/redrive", .operate)
+  static let countTag = ProtectedRoute(.get, "api/tags/{tag}", .readAll)
+  static let listTombstones = ProtectedRoute(.get, "api/tombstones", .readAll)
 
   static let readPulse = ProtectedRoute(.get, "api/pulse", .readAll, .operate)
   static let readSession = ProtectedRoute(.get, SessionRoutes.path)
@@ -56,8 +59,10 @@ struct ProtectedRoute: Sendable {
     register, completeRegistration, removeOwnRegistration, listRegistrations, readRegistration, replaceRegistration,
     removeRegistration, readInstallation, replaceInstallation, patchInstallation, removeInstallation, notify,
     notifySecurely, readSecurePayload, send, sendBatch, listSends, reportSend, pauseSend, resumeSend, cancelSend,
+    limitSend,
     listDeadLetters, readDeadLetter, redriveDeadLetters,
     readPulse, readSession, endSession,
+    countTag, listTombstones,
   ]
 }
 

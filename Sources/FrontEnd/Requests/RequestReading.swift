@@ -48,6 +48,15 @@ struct Query {
     return value
   }
 
+  /// Returns a parameter that is a moment, or nil if it is missing.
+  func time(_ name: String) throws(Refusal) -> UnixTime? {
+    guard let text = try value(of: name) else { return nil }
+    guard let time = UnixTime(text) else {
+      throw Refusal(.invalidParameter, "\(name) must be an RFC 3339 date-time such as 2026-11-21T08:00:00Z")
+    }
+    return time
+  }
+
   /// Returns the parameter `limit`, which must be 1 to `maximum`, or nil if it is missing.
   func limit(upTo maximum: Int) throws(Refusal) -> Int? {
     guard let text = try value(of: "limit") else { return nil }

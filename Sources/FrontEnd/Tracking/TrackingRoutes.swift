@@ -3,7 +3,7 @@ import HTTPTypes
 import Hummingbird
 import Operations
 
-/// The routes to look up, pause, resume and cancel sends, for their senders.
+/// The routes to look up, pause, resume, cancel and slow down sends, for their senders.
 ///
 /// `read:all` and `operate` extend them to the sends of others. To all other callers a send does not exist.
 struct TrackingRoutes: Sendable {
@@ -12,6 +12,7 @@ struct TrackingRoutes: Sendable {
   let broadcasts: any BroadcastStore
   let schedule: any ScheduledSendStore
   let clock: any WallClock
+  let maximumBodySize: Int
 
   /// Adds the routes to a hub's root.
   func add(to routes: some RouterMethods<FrontEndContext>) {
@@ -25,8 +26,7 @@ struct TrackingRoutes: Sendable {
     ]
     for (route, state) in steering {
       routes.on(route, admittedBy: access) { _, context, caller in
-        let report = try await report(context, for: caller) { caller.maySee($0) || caller.mayOperate }
-        if !caller.owns(report) { try caller.require(anyOf: [.operate]) }
+        let report = try await steerable(context, by: caller)
         let answer = try await steer(report, state)
         access.security.record(
           .sendSteered, for: context, by: caller,
@@ -34,6 +34,26 @@ struct TrackingRoutes: Sendable {
         return answer
       }
     }
+    routes.on(.limitSend, admittedBy: access) { request, context, caller in
+      let report = try await steerable(context, by: caller)
+      try MediaType.json.require(of: request)
+      let rate = try BroadcastRate(reading: try await request.bytes(upTo: maximumBodySize))
+      let answer = try await limit(report, to: rate)
+      access.security.record(
+        .sendSteered, for: context, by: caller,
+        details: [
+          "send.id": report.id.description, "maxPerSecond": rate.perSecond.map(String.init) ?? "unlimited",
+          "own": "\(caller.owns(report))",
+        ])
+      return answer
+    }
+  }
+
+  /// Returns the send of the path's id if the caller may steer it.
+  private func steerable(_ context: FrontEndContext, by caller: Caller) async throws -> SendReport {
+    let report = try await report(context, for: caller) { caller.maySee($0) || caller.mayOperate }
+    if !caller.owns(report) { try caller.require(anyOf: [.operate]) }
+    return report
   }
 
   private func list(_ request: Request, by caller: Caller) async throws -> Response {
@@ -82,6 +102,25 @@ struct TrackingRoutes: Sendable {
     }
     let held = try await broadcasts.steer(broadcast, BroadcastControl(state, because: .caller), at: now)
     guard held.state == state else { throw Refusal(.alreadyEnded, "the send was cancelled before") }
+    return try await steered(report, broadcast, at: now)
+  }
+
+  /// Changes the rate of a broadcast that has not ended. Workers take it up with their next look at the control.
+  private func limit(_ report: SendReport, to rate: BroadcastRate) async throws -> Response {
+    guard report.state == .accepted || report.state == .scheduled else { throw Self.alreadyEnded }
+    guard report.isBroadcast, report.state == .accepted else {
+      throw Refusal(.notSteerable, "only the rate of a broadcast that has been accepted can be changed")
+    }
+    let (broadcast, now) = (BroadcastID(report), clock.now())
+    if let progress = try await broadcasts.progress(of: broadcast, at: now), progress.isFinished {
+      throw Self.alreadyEnded
+    }
+    let held = try await broadcasts.limit(broadcast, to: rate, at: now)
+    guard held.state != .cancelled else { throw Refusal(.alreadyEnded, "the send was cancelled before") }
+    return try await steered(report, broadcast, at: now)
+  }
+
+  private func steered(_ report: SendReport, _ broadcast: BroadcastID, at now: UnixTime) async throws -> Response {
     let progress = try await broadcasts.progress(of: broadcast, at: now)
     var answer = Response.json(report.json(progress: progress, at: now), isPrivate: true)
     // Without pages a worker has not begun, and will respect the request; or the audience is small enough for a single
@@ -138,6 +177,20 @@ struct TrackingRoutes: Sendable {
   private static let alreadyEnded = Refusal(.alreadyEnded, "the send has already ended")
 }
 
+extension BroadcastRate {
+  /// Reads `{"maxPerSecond":500}`; null is unlimited.
+  init(reading body: ArraySlice<UInt8>) throws(Refusal) {
+    var rate: BroadcastRate?
+    try readBody(body) { (key, reader) throws(JSONError) in
+      guard "maxPerSecond" ~= key else { throw reader.error("is not a known member") }
+      guard rate == nil else { throw reader.duplicateMember() }
+      rate = try reader.readNull() ? .unlimited : .perSecond(try SendFields.readRate(&reader))
+    }
+    guard let rate else { throw Refusal(.invalidField, "maxPerSecond is missing") }
+    self = rate
+  }
+}
+
 extension BroadcastID {
   fileprivate init(_ report: SendReport) {
     self.init(hub: report.hub, send: report.id)
@@ -174,8 +227,19 @@ extension SendReport {
       $0.member("id", id)
       writeStatus(to: &$0)
       if let progress { $0.object("broadcast") { Self.write(progress, at: now, to: &$0) } }
+      $0.array("timeline", timeline) { writer, event in
+        writer.object {
+          $0.member("event", event.name)
+          $0.member("at", event.at)
+        }
+      }
       $0.array("devices", devices) { writer, device in writer.object { Self.write(device, to: &$0) } }
     }
+  }
+
+  /// The stages of the send whose times are known, in order.
+  private var timeline: [(name: String, at: UnixTime)] {
+    [("accepted", acceptedAt), ("settled", settledAt)].compactMap { name, at in at.map { (name, $0) } }
   }
 
   /// Writes the report as an element of a list: with sender and audience, without devices.
@@ -212,6 +276,15 @@ extension SendReport {
     writer.member("course", progress.control.state.rawValue)
     writer.member("cause", progress.control.cause.rawValue)
     writer.member("remainingSeconds", progress.remaining(at: now).map { Int(($0 / .seconds(1)).rounded(.up)) })
+    if let rate = progress.control.rate { writer.member("maxPerSecond", rate.perSecond) }
+    guard !progress.segments.isEmpty else { return }
+    writer.array("segments", progress.segments) { writer, segment in
+      writer.object {
+        $0.member("firstPage", segment.pages.lowerBound)
+        $0.member("pages", segment.pages.count)
+        $0.member("finishedPages", segment.finishedPages)
+      }
+    }
   }
 
   private static func write(_ device: DeviceResult, to writer: inout JSONWriter) {
@@ -235,12 +308,12 @@ extension SendPage {
 }
 
 extension SendQuery {
-  /// Reads the parameters `state`, `user`, `limit` and `cursor`.
+  /// Reads the parameters `state`, `user`, `from`, `until`, `limit` and `cursor`.
   /// With `read:all` callers see all sends, others those they posted.
   ///
   /// Throws a refusal that names an invalid or unknown parameter, or the scope for another user's name.
   init(_ query: Query, by caller: Caller) throws(Refusal) {
-    try query.requireOnly(["state", "user", "limit", "cursor"])
+    try query.requireOnly(["state", "user", "from", "until", "limit", "cursor"])
     self.init(hub: caller.hub.name, sender: caller.scopes.contains(.readAll) ? nil : caller.user)
     if let word = try query.value(of: "state") {
       guard let value = SendReport.State(rawValue: word) else {
@@ -252,6 +325,9 @@ extension SendQuery {
     }
     user = try query.userName("user")
     try caller.requireOwn(user)
+    from = try query.time("from")
+    until = try query.time("until")
+    if let from, let until, from >= until { throw Refusal(.invalidParameter, "until must be later than from") }
     if let number = try query.limit(upTo: Self.maximumLimit) { limit = number }
     after = try query.cursor { Position(cursor: $0) }
   }

@@ -18,7 +18,8 @@ struct PostgreSQLListing {
     let branches = conditions.map { condition in
       """
       (SELECT \(SendTable.columns), s.id, s.day FROM ledger_sends AS s
-      WHERE s.hub = $1 AND (s.accepted_at, s.id) < ($2, $3) AND s.day <= $4 \(condition)
+      WHERE s.hub = $1 AND (s.accepted_at, s.id) < ($2, $3) AND s.day <= $4 AND s.accepted_at >= $6 AND s.day >= $7
+        \(condition)
       ORDER BY s.accepted_at DESC, s.id DESC LIMIT $5)
       """
     }
@@ -28,11 +29,11 @@ struct PostgreSQLListing {
         ? branches[0] : branches.joined(separator: "\nUNION\n") + "\nORDER BY accepted_at DESC, id DESC LIMIT $5")
   }
 
-  private static let ofHub = statement("AND s.hub_key = $6")
-  private static let ofSender = statement("AND s.sender_key = $6 AND s.sender = $7")
-  private static let ofRecipient = statement("AND s.audience_key = $6 AND s.audience = $7")
+  private static let ofHub = statement("AND s.hub_key = $8")
+  private static let ofSender = statement("AND s.sender_key = $8 AND s.sender = $9")
+  private static let ofRecipient = statement("AND s.audience_key = $8 AND s.audience = $9")
   private static let ofUser = statement(
-    "AND s.sender_key = $6 AND s.sender = $7", "AND s.audience_key = $8 AND s.audience = $9")
+    "AND s.sender_key = $8 AND s.sender = $9", "AND s.audience_key = $10 AND s.audience = $11")
 
   func page() throws -> SendPage {
     // Scheduled sends are not in the topics yet.
@@ -55,11 +56,11 @@ struct PostgreSQLListing {
     }
   }
 
-  private func next(_ limit: Int, after last: SendQuery.Position?) throws -> ResultRows {
+  private func next(_ limit: Int, after last: SendQuery.Position) throws -> ResultRows {
     let parameters: [Parameter] = [
-      .text(query.hub.rawValue), .int8(last?.acceptedAt.milliseconds ?? .max),
-      .uuid(high: last?.send.high ?? .max, low: last?.send.low ?? .max),
-      .int4(last.map { BatchPlan.day(of: $0.acceptedAt) } ?? .max), .int8(Int64(limit)),
+      .text(query.hub.rawValue), .int8(last.acceptedAt.milliseconds), .uuid(high: last.send.high, low: last.send.low),
+      .int4(BatchPlan.day(of: last.acceptedAt)), .int8(Int64(limit)), .int8(query.from?.milliseconds ?? .min),
+      .int4(query.from.map(BatchPlan.day) ?? .min),
     ]
     func sender(_ name: String) -> [Parameter] { [.int8(ListKey.sender(name, hub: query.hub)), .text(name)] }
     func recipient(_ name: String) -> [Parameter] {

@@ -12,11 +12,11 @@ struct PageBuilder {
   private var sends: [SendReport] = []
   private var examined = 0
   /// The position of the last row examined.
-  private(set) var position: SendQuery.Position?
+  private(set) var position: SendQuery.Position
 
   init(_ query: SendQuery) {
     self.query = query
-    position = query.after
+    position = query.start
   }
 
   /// Whether no further row may be added.

@@ -58,15 +58,16 @@ struct Listing {
 
   private func cursor(_ condition: String, _ value: String?) throws -> MapCursor<RowCursor, Entry> {
     var arguments: StatementArguments = [
-      query.hub.rawValue, query.after?.acceptedAt.milliseconds ?? .max,
-      Data(query.after?.send.bytes ?? Array(repeating: 0xFF, count: 16)),
+      query.hub.rawValue, query.start.acceptedAt.milliseconds, Data(query.start.send.bytes),
+      query.from?.milliseconds ?? .min,
     ]
     if let value { arguments += [value] }
     // Not cached: both cursors of a query can use the same SQL at the same time.
     let select = try db.makeStatement(
       sql: """
         SELECT \(SendRow.columns), id FROM sends
-        WHERE hub = (SELECT id FROM hubs WHERE name = ?) AND (accepted_at, id) < (?, ?) \(condition)
+        WHERE hub = (SELECT id FROM hubs WHERE name = ?) AND (accepted_at, id) < (?, ?)
+          AND accepted_at >= ? \(condition)
         ORDER BY accepted_at DESC, id DESC
         """)
     return try Row.fetchCursor(select, arguments: arguments).map(Entry.init)

@@ -124,7 +124,7 @@ struct PostgreSQLImport {
       Self.insertTombstones,
       [
         .text(hub.rawValue), ids, .text(Tombstone.Cause.merged.rawValue),
-        .texts(gone.map { $0.successor?.description ?? "" }), .time(now),
+        .texts(gone.map { $0.successor?.description ?? "" }), .time(now), .texts(gone.map(\.row.registration?.user)),
       ])
   }
 
@@ -268,9 +268,10 @@ extension PostgreSQLImport {
     """)
   private static let insertTombstones = PreparedStatement(
     """
-    INSERT INTO tombstones (hub, registration, cause, detail, at) SELECT $1, k.registration, $3, k.detail, $5
-    FROM unnest($2, $4) AS k (registration, detail)
-    ON CONFLICT (hub, registration) DO UPDATE SET cause = excluded.cause, detail = excluded.detail, at = excluded.at
+    INSERT INTO tombstones (hub, registration, cause, detail, at, username)
+    SELECT $1, k.registration, $3, k.detail, $5, k.username FROM unnest($2, $4, $6) AS k (registration, detail, username)
+    ON CONFLICT (hub, registration) DO UPDATE SET cause = excluded.cause, detail = excluded.detail, at = excluded.at,
+      username = excluded.username
     """)
   private static let findTombstone = PreparedStatement("SELECT 1 FROM tombstones WHERE hub = $1 LIMIT 1")
   private static let deleteTombstones = PreparedStatement(

@@ -239,7 +239,11 @@ struct PostgreSQLRegistrationTable: RegistrationTable {
     }
     if let handle = stored.handle, !keepingHandle { try release(handle, of: stored.id) }
     try connection.query(
-      Self.insertTombstone, [hub, id, .text(tombstone.cause.rawValue), .text(tombstone.detail), .time(tombstone.at)])
+      Self.insertTombstone,
+      [
+        hub, id, .text(tombstone.cause.rawValue), .text(tombstone.detail), .time(tombstone.at),
+        .text(stored.registration?.user),
+      ])
   }
 
   private func release(_ handle: String, of id: RegistrationID) throws {
@@ -306,8 +310,9 @@ extension PostgreSQLRegistrationTable {
   private static let delete = PreparedStatement("DELETE FROM registrations WHERE hub = $1 AND id = $2")
   private static let insertTombstone = PreparedStatement(
     """
-    INSERT INTO tombstones (hub, registration, cause, detail, at) VALUES ($1, $2, $3, $4, $5)
-    ON CONFLICT (hub, registration) DO UPDATE SET cause = excluded.cause, detail = excluded.detail, at = excluded.at
+    INSERT INTO tombstones (hub, registration, cause, detail, at, username) VALUES ($1, $2, $3, $4, $5, $6)
+    ON CONFLICT (hub, registration) DO UPDATE SET cause = excluded.cause, detail = excluded.detail, at = excluded.at,
+      username = excluded.username
     """)
   private static let selectTombstone = PreparedStatement(
     "SELECT cause, detail, at FROM tombstones WHERE hub = $1 AND registration = $2")

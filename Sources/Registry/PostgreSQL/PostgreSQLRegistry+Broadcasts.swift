@@ -4,8 +4,10 @@ import PostgreSQL
 extension PostgreSQLRegistry: BroadcastStore {
   private static let planOnce = PreparedStatement(
     """
-    INSERT INTO broadcasts AS b (hub, send, pages, planned_at, touched_at) VALUES ($1, $2, $3, $4, $4)
-    ON CONFLICT (hub, send) DO UPDATE SET pages = excluded.pages, planned_at = excluded.planned_at, touched_at = excluded.touched_at
+    INSERT INTO broadcasts AS b (hub, send, pages, segments, rate, planned_at, touched_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $6)
+    ON CONFLICT (hub, send) DO UPDATE SET pages = excluded.pages, segments = excluded.segments,
+      rate = coalesce(b.rate, excluded.rate), planned_at = excluded.planned_at, touched_at = excluded.touched_at
       WHERE b.pages = 0
     """)
   private static let selectPlan = PreparedStatement(
@@ -20,25 +22,34 @@ extension PostgreSQLRegistry: BroadcastStore {
     ON CONFLICT (hub, send, page) DO NOTHING
     """)
   private static let selectControls = PreparedStatement(
-    "SELECT hub, send, course, cause FROM broadcasts WHERE hub = ANY ($1) AND send = ANY ($2)")
+    "SELECT hub, send, course, cause, rate FROM broadcasts WHERE hub = ANY ($1) AND send = ANY ($2)")
   private static let insertBroadcast = PreparedStatement(
     "INSERT INTO broadcasts (hub, send, touched_at) VALUES ($1, $2, $3) ON CONFLICT (hub, send) DO NOTHING")
   private static let lockBroadcast = PreparedStatement(
-    "SELECT course, cause, next_push_at FROM broadcasts WHERE hub = $1 AND send = $2 FOR UPDATE")
+    "SELECT course, cause, next_push_at, rate FROM broadcasts WHERE hub = $1 AND send = $2 FOR UPDATE")
   private static let updateControl = PreparedStatement(
     "UPDATE broadcasts SET course = $3, cause = $4, touched_at = $5 WHERE hub = $1 AND send = $2")
+  private static let updateRate = PreparedStatement(
+    "UPDATE broadcasts SET rate = $3, touched_at = $4 WHERE hub = $1 AND send = $2")
   private static let updateNextPush = PreparedStatement(
     "UPDATE broadcasts SET next_push_at = $3, touched_at = $4 WHERE hub = $1 AND send = $2")
   private static let selectBroadcast = PreparedStatement(
-    "SELECT pages, planned_at, course, cause FROM broadcasts WHERE hub = $1 AND send = $2")
+    "SELECT pages, planned_at, course, cause, rate, segments FROM broadcasts WHERE hub = $1 AND send = $2")
   private static let countPages = PreparedStatement(
-    "SELECT count(*), count(*) FILTER (WHERE finished_at > $3) FROM broadcast_pages WHERE hub = $1 AND send = $2")
+    """
+    SELECT ((page + 1) * $4 - 1) / $5, count(*), count(*) FILTER (WHERE finished_at > $3) FROM broadcast_pages
+    WHERE hub = $1 AND send = $2 GROUP BY 1
+    """)
 
   package func plan(
-    _ broadcast: BroadcastID, pages: Int, at now: UnixTime
+    _ broadcast: BroadcastID, _ plan: BroadcastPlan, at now: UnixTime
   ) async throws -> (pages: Int, isAnnounced: Bool) {
     try await write(at: now) { connection in
-      try connection.query(Self.planOnce, broadcast.key + [.int8(Int64(pages)), .time(now)])
+      try connection.query(
+        Self.planOnce,
+        broadcast.key + [
+          .int8(Int64(plan.pages)), .int8(Int64(plan.segments)), .int8(plan.rate?.stored), .time(now),
+        ])
       let rows = try connection.query(Self.selectPlan, broadcast.key)
       // A purge has removed the row in between.
       guard rows.count == 1 else { throw PostgreSQLError.overtaken }
@@ -73,7 +84,7 @@ extension PostgreSQLRegistry: BroadcastStore {
       for row in 0..<rows.count {
         guard let hub = HubName(try rows.text(row, 0)) else { throw StoredRegistration.damaged }
         known[BroadcastID(hub: hub, send: try rows.identifier(row, 1))] = try BroadcastControl(
-          state: try rows.text(row, 2), cause: try rows.text(row, 3))
+          state: try rows.text(row, 2), cause: try rows.text(row, 3), rate: try rows.optionalInteger(row, 4))
       }
       return broadcasts.map { known[$0] ?? .initial }
     }
@@ -84,12 +95,23 @@ extension PostgreSQLRegistry: BroadcastStore {
   {
     try await write(at: now) { connection in
       let rows = try Self.lock(broadcast, at: now, connection)
-      let held = try BroadcastControl(state: try rows.text(0, 0), cause: try rows.text(0, 1))
+      let held = try Self.control(rows)
       guard held.accepts(wanted) else { return held }
       try connection.query(
         Self.updateControl,
         broadcast.key + [.text(wanted.state.rawValue), .text(wanted.cause.rawValue), .time(now)])
-      return wanted
+      return BroadcastControl(wanted.state, because: wanted.cause, rate: held.rate)
+    }
+  }
+
+  package func limit(_ broadcast: BroadcastID, to rate: BroadcastRate, at now: UnixTime) async throws
+    -> BroadcastControl
+  {
+    try await write(at: now) { connection in
+      let held = try Self.control(try Self.lock(broadcast, at: now, connection))
+      guard held.state != .cancelled else { return held }
+      try connection.query(Self.updateRate, broadcast.key + [.int8(rate.stored), .time(now)])
+      return BroadcastControl(held.state, because: held.cause, rate: rate)
     }
   }
 
@@ -110,13 +132,24 @@ extension PostgreSQLRegistry: BroadcastStore {
       let rows = try connection.query(Self.selectBroadcast, broadcast.key)
       guard rows.count == 1 else { return nil }
       let recent = now + (.zero - BroadcastProgress.window)
-      let pages = try connection.query(Self.countPages, broadcast.key + [.time(recent)])
+      let (pages, segments) = (try rows.integer(0, 0), try rows.integer(0, 5))
+      let counts = try connection.query(
+        Self.countPages, broadcast.key + [.time(recent), .int8(max(1, segments)), .int8(max(1, pages))])
       return BroadcastProgress(
-        control: try BroadcastControl(state: try rows.text(0, 2), cause: try rows.text(0, 3)),
-        pages: Int(try rows.integer(0, 0)),
-        finishedPages: Int(try pages.integer(0, 0)), recentPages: Int(try pages.integer(0, 1)),
-        plannedAt: try rows.optionalInteger(0, 1).map(UnixTime.init(milliseconds:)))
+        control: try BroadcastControl(
+          state: try rows.text(0, 2), cause: try rows.text(0, 3), rate: try rows.optionalInteger(0, 4)),
+        pages: Int(pages), segments: Int(segments),
+        plannedAt: try rows.optionalInteger(0, 1).map(UnixTime.init(milliseconds:)),
+        finished: try (0..<counts.count).map {
+          (Int(try counts.integer($0, 0)), Int(try counts.integer($0, 1)), Int(try counts.integer($0, 2)))
+        })
     }
+  }
+
+  /// The control in a locked row.
+  private static func control(_ rows: ResultRows) throws -> BroadcastControl {
+    try BroadcastControl(
+      state: try rows.text(0, 0), cause: try rows.text(0, 1), rate: try rows.optionalInteger(0, 3))
   }
 
   /// Locks the broadcast's row, which is created if missing.

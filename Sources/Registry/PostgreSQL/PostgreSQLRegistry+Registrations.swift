@@ -161,6 +161,46 @@ extension PostgreSQLRegistry: TombstoneStore {
   }
 }
 
+extension PostgreSQLRegistry: RegistrationInquiry {
+  private static let countTag = PreparedStatement(
+    "SELECT count(*) FROM (SELECT 1 FROM tags WHERE hub = $1 AND tag = $2 LIMIT $3) AS counted")
+  private static let selectRemoved = PreparedStatement(
+    """
+    SELECT t.registration, t.cause, t.detail, t.at, q.platform, q.handle, q.ends_at FROM tombstones AS t
+    LEFT JOIN quarantine AS q ON q.hub = t.hub AND q.id = t.registration AND q.ends_at > $5
+    WHERE t.hub = $1 AND t.username = $2 AND (t.at, t.registration) < ($3, $4)
+    ORDER BY t.at DESC, t.registration DESC LIMIT $6
+    """)
+
+  package func count(tag: String, hub: HubName, limit: Int) async throws -> Int {
+    guard tag.isStorable else { return 0 }
+    return try await read { connection in
+      let rows = try connection.query(Self.countTag, [.text(hub.rawValue), .text(tag), .int8(Int64(limit))])
+      return Int(try rows.integer(0, 0))
+    }
+  }
+
+  package func removed(
+    from user: String, hub: HubName, before last: RemovedRegistration.Position?, limit: Int, at now: UnixTime
+  ) async throws -> [RemovedRegistration] {
+    guard user.isStorable else { return [] }
+    return try await read { connection in
+      let rows = try connection.query(
+        Self.selectRemoved,
+        [
+          .text(hub.rawValue), .text(user), .int8(last?.at.milliseconds ?? .max),
+          .id(last?.registration ?? RegistrationSlice.whole.last), .time(now), .int8(Int64(max(1, limit))),
+        ])
+      return try (0..<rows.count).map { row in
+        try RemovedRegistration(
+          try rows.identifier(row, 0), cause: try rows.text(row, 1), detail: try rows.text(row, 2),
+          at: try rows.integer(row, 3), platform: try rows.optionalInteger(row, 4),
+          handle: try rows.optionalText(row, 5), endsAt: try rows.optionalInteger(row, 6))
+      }
+    }
+  }
+}
+
 extension PostgreSQLRegistry: QuarantineStore {
   private static let quarantinePage = PreparedStatement(
     """

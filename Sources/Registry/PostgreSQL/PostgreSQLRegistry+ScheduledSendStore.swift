@@ -38,16 +38,17 @@ extension PostgreSQLRegistry: ScheduledSendStore {
     FROM scheduled_sends WHERE hub = $1 AND id = $2
     """)
   private static let listAll = listing("")
-  private static let listBySender = listing("AND sender = $5")
-  private static let listByRecipient = listing("AND audience = $5 AND sender = $6")
-  private static let listByUser = listing("AND sender = $5", "AND audience = $6")
+  private static let listBySender = listing("AND sender = $6")
+  private static let listByRecipient = listing("AND audience = $6 AND sender = $7")
+  private static let listByUser = listing("AND sender = $6", "AND audience = $7")
 
   /// Each condition is a branch, read newest first from one of the partial indexes of the waiting sends.
   private static func listing(_ conditions: String...) -> PreparedStatement {
     let branches = conditions.map { condition in
       """
       (SELECT record, scheduled_at, state, id FROM scheduled_sends
-      WHERE hub = $1 AND state IN ('held', 'paused') AND lease IS NULL AND (scheduled_at, id) < ($2, $3) \(condition)
+      WHERE hub = $1 AND state IN ('held', 'paused') AND lease IS NULL AND (scheduled_at, id) < ($2, $3)
+        AND scheduled_at >= $5 \(condition)
       ORDER BY scheduled_at DESC, id DESC LIMIT $4)
       """
     }
@@ -160,8 +161,8 @@ extension PostgreSQLRegistry: ScheduledSendStore {
   /// The statement that finds the waiting sends of a query. Its cost depends on the number of results only.
   static func listing(_ query: SendQuery) -> (statement: PreparedStatement, parameters: [Parameter]) {
     let page: [Parameter] = [
-      .text(query.hub.rawValue), .int8(query.after?.acceptedAt.milliseconds ?? .max),
-      .id(query.after?.send ?? SendID(high: .max, low: .max)), .int8(Int64(query.limit)),
+      .text(query.hub.rawValue), .time(query.start.acceptedAt), .id(query.start.send), .int8(Int64(query.limit)),
+      .int8(query.from?.milliseconds ?? .min),
     ]
     switch (query.sender, query.user) {
     case (nil, nil): return (listAll, page)

@@ -18,7 +18,7 @@ enum PostgreSQLSchema {
   ///   one shard); every change must update both.
   /// - send_claims: the requests with an `Idempotency-Key`, as digests.
   /// - broadcasts: the pages and the control of each broadcast; `pages` is 0 before the plan, `next_push_at` is in
-  ///   microseconds.
+  ///   microseconds; `rate` is per second, 0 if unlimited.
   /// - broadcast_pages: the finished pages.
   /// - scheduled_sends: the records to be produced later; as the table of the same name in ``SQLiteSchema``.
   /// - push_quotas: the end of the workers' reservations of a platform's quota, in microseconds.
@@ -254,6 +254,15 @@ enum PostgreSQLSchema {
         last_used_day bigint,
         PRIMARY KEY (hub, id)
       );
+      """,
+      """
+      ALTER TABLE broadcasts ADD COLUMN rate bigint;
+      ALTER TABLE broadcasts ADD COLUMN segments bigint NOT NULL DEFAULT 0;
+      """,
+      """
+      ALTER TABLE tombstones ADD COLUMN username text COLLATE "C";
+      UPDATE tombstones AS t SET username = q.username FROM quarantine AS q WHERE q.hub = t.hub AND q.id = t.registration;
+      CREATE INDEX tombstones_by_user ON tombstones (hub, username, at, registration) WHERE username IS NOT NULL;
       """,
     ])
 }

@@ -2,17 +2,46 @@ import FanfareCore
 
 extension BroadcastControl {
   /// Reads a stored state and cause. Throws `.unavailable` for values that no release has written.
-  init(state: String, cause: String) throws {
+  /// `rate` is the stored rate: nil if none is stored.
+  init(state: String, cause: String, rate: Int64?) throws {
     guard let state = State(rawValue: state), let cause = Cause(rawValue: cause) else {
       throw RegistryError(.unavailable, "the registry has an unknown state of a broadcast")
     }
-    self.init(state, because: cause)
+    self.init(state, because: cause, rate: rate.map { BroadcastRate($0 > 0 ? Int($0) : nil) })
   }
 
   /// Whether the wanted control may replace this one: a cancelled broadcast stays cancelled, and failures can only
   /// change a running one.
   func accepts(_ wanted: BroadcastControl) -> Bool {
     state != .cancelled && (wanted.cause != .failures || state == .running)
+  }
+}
+
+extension BroadcastRate {
+  /// The value of the column `rate`: 0 for unlimited.
+  var stored: Int64 { Int64(perSecond ?? 0) }
+}
+
+extension BroadcastProgress {
+  /// The most segments that are reported.
+  private static let mostSegments = 1000
+
+  /// `finished` has the finished and recently finished pages of each segment that has some. Their segment is
+  /// `((page + 1) * segments - 1) / pages`, the inverse of `SegmentRecord.range(ofSegment:of:pages:)`.
+  init(
+    control: BroadcastControl, pages: Int, segments: Int, plannedAt: UnixTime?,
+    finished: [(segment: Int, pages: Int, recent: Int)]
+  ) {
+    let counts = Dictionary(finished.map { ($0.segment, $0.pages) }, uniquingKeysWith: +)
+    self.init(
+      control: control, pages: pages, finishedPages: finished.reduce(0) { $0 + $1.pages },
+      recentPages: finished.reduce(0) { $0 + $1.recent }, plannedAt: plannedAt,
+      segments: segments > Self.mostSegments
+        ? []
+        : (0..<segments).map {
+          Segment(
+            pages: SegmentRecord.range(ofSegment: $0, of: segments, pages: pages), finishedPages: counts[$0] ?? 0)
+        })
   }
 }
 

@@ -107,8 +107,11 @@ struct SQLiteRegistrationTable: RegistrationTable {
     try execute("DELETE FROM registrations WHERE hub = ? AND id = ?", [hub.rawValue, stored.id.data])
     try deleteTags(stored.registration?.tags ?? [], of: stored.id)
     try execute(
-      "INSERT OR REPLACE INTO tombstones (hub, registration, cause, detail, at) VALUES (?, ?, ?, ?, ?)",
-      [hub.rawValue, stored.id.data, tombstone.cause.rawValue, tombstone.detail, tombstone.at.milliseconds])
+      "INSERT OR REPLACE INTO tombstones (hub, registration, cause, detail, at, username) VALUES (?, ?, ?, ?, ?, ?)",
+      [
+        hub.rawValue, stored.id.data, tombstone.cause.rawValue, tombstone.detail, tombstone.at.milliseconds,
+        stored.registration?.user,
+      ])
   }
 
   func registrations(of user: String, limit: Int) throws -> [RegistrationID] {

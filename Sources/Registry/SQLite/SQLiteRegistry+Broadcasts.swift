@@ -4,16 +4,18 @@ import GRDB
 
 extension SQLiteRegistry: BroadcastStore {
   package func plan(
-    _ broadcast: BroadcastID, pages: Int, at now: UnixTime
+    _ broadcast: BroadcastID, _ plan: BroadcastPlan, at now: UnixTime
   ) async throws -> (pages: Int, isAnnounced: Bool) {
     try await write(at: now) { db in
       try db.cachedStatement(
         sql: """
-          INSERT INTO broadcasts (hub, send, pages, planned_at, touched_at) VALUES (?1, ?2, ?3, ?4, ?4)
-          ON CONFLICT DO UPDATE SET pages = excluded.pages, planned_at = excluded.planned_at, touched_at = excluded.touched_at
+          INSERT INTO broadcasts (hub, send, pages, segments, rate, planned_at, touched_at)
+          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)
+          ON CONFLICT DO UPDATE SET pages = excluded.pages, segments = excluded.segments,
+            rate = coalesce(rate, excluded.rate), planned_at = excluded.planned_at, touched_at = excluded.touched_at
           WHERE pages = 0
           """
-      ).execute(arguments: [broadcast.hub.rawValue, Data(broadcast.send.bytes), pages, now.milliseconds])
+      ).execute(arguments: broadcast.key + [plan.pages, plan.segments, plan.rate?.stored, now.milliseconds])
       let select = try db.cachedStatement(sql: "SELECT pages, is_announced FROM broadcasts WHERE hub = ? AND send = ?")
       guard let row = try Row.fetchOne(select, arguments: broadcast.key) else {
         throw RegistryError(.unavailable, "the registry lost the plan of a broadcast")
@@ -61,7 +63,23 @@ extension SQLiteRegistry: BroadcastStore {
           ON CONFLICT DO UPDATE SET course = excluded.course, cause = excluded.cause, touched_at = excluded.touched_at
           """
       ).execute(arguments: broadcast.key + [wanted.state.rawValue, wanted.cause.rawValue, now.milliseconds])
-      return wanted
+      return BroadcastControl(wanted.state, because: wanted.cause, rate: held.rate)
+    }
+  }
+
+  package func limit(_ broadcast: BroadcastID, to rate: BroadcastRate, at now: UnixTime) async throws
+    -> BroadcastControl
+  {
+    try await write(at: now) { db in
+      let held = try Self.control(of: broadcast, db)
+      guard held.state != .cancelled else { return held }
+      try db.cachedStatement(
+        sql: """
+          INSERT INTO broadcasts (hub, send, rate, touched_at) VALUES (?, ?, ?, ?)
+          ON CONFLICT DO UPDATE SET rate = excluded.rate, touched_at = excluded.touched_at
+          """
+      ).execute(arguments: broadcast.key + [rate.stored, now.milliseconds])
+      return BroadcastControl(held.state, because: held.cause, rate: rate)
     }
   }
 
@@ -86,23 +104,28 @@ extension SQLiteRegistry: BroadcastStore {
   package func progress(of broadcast: BroadcastID, at now: UnixTime) async throws -> BroadcastProgress? {
     try await read { db -> BroadcastProgress? in
       let select = try db.cachedStatement(
-        sql: "SELECT pages, planned_at, course, cause FROM broadcasts WHERE hub = ? AND send = ?")
+        sql: "SELECT pages, planned_at, course, cause, rate, segments FROM broadcasts WHERE hub = ? AND send = ?")
       guard let row = try Row.fetchOne(select, arguments: broadcast.key) else { return nil }
+      let (pages, segments): (Int, Int) = (row[0], row[5])
       let count = try db.cachedStatement(
-        sql:
-          "SELECT count(*), count(*) FILTER (WHERE finished_at > ?3) FROM broadcast_pages WHERE hub = ?1 AND send = ?2")
+        sql: """
+          SELECT ((page + 1) * ?4 - 1) / ?5, count(*), count(*) FILTER (WHERE finished_at > ?3) FROM broadcast_pages
+          WHERE hub = ?1 AND send = ?2 GROUP BY 1
+          """)
       let recent = (now + (.zero - BroadcastProgress.window)).milliseconds
-      let pages = try Row.fetchOne(count, arguments: broadcast.key + [recent])
+      let finished = try Row.fetchAll(count, arguments: broadcast.key + [recent, max(1, segments), max(1, pages)])
       return BroadcastProgress(
-        control: try BroadcastControl(state: row[2], cause: row[3]), pages: row[0], finishedPages: pages?[0] ?? 0,
-        recentPages: pages?[1] ?? 0, plannedAt: (row[1] as Int64?).map(UnixTime.init(milliseconds:)))
+        control: try BroadcastControl(state: row[2], cause: row[3], rate: row[4]), pages: pages, segments: segments,
+        plannedAt: (row[1] as Int64?).map(UnixTime.init(milliseconds:)),
+        finished: finished.map { ($0[0], $0[1], $0[2]) })
     }
   }
 
   private static func control(of broadcast: BroadcastID, _ db: Database) throws -> BroadcastControl {
-    let select = try db.cachedStatement(sql: "SELECT course, cause FROM broadcasts WHERE hub = ? AND send = ?")
-    return try Row.fetchOne(select, arguments: broadcast.key).map { try BroadcastControl(state: $0[0], cause: $0[1]) }
-      ?? .initial
+    let select = try db.cachedStatement(sql: "SELECT course, cause, rate FROM broadcasts WHERE hub = ? AND send = ?")
+    return try Row.fetchOne(select, arguments: broadcast.key).map {
+      try BroadcastControl(state: $0[0], cause: $0[1], rate: $0[2])
+    } ?? .initial
   }
 }
 

@@ -138,6 +138,39 @@ extension SQLiteRegistry: TombstoneStore {
   }
 }
 
+extension SQLiteRegistry: RegistrationInquiry {
+  package func count(tag: String, hub: HubName, limit: Int) async throws -> Int {
+    try await read { db in
+      let count = try db.cachedStatement(
+        sql: "SELECT count(*) FROM (SELECT 1 FROM tags WHERE tag = ? AND hub = ? LIMIT ?)")
+      return try Int.fetchOne(count, arguments: [tag, hub.rawValue, limit]) ?? 0
+    }
+  }
+
+  package func removed(
+    from user: String, hub: HubName, before last: RemovedRegistration.Position?, limit: Int, at now: UnixTime
+  ) async throws -> [RemovedRegistration] {
+    try await read { db in
+      let select = try db.cachedStatement(
+        sql: """
+          SELECT t.registration, t.cause, t.detail, t.at, q.platform, q.handle, q.ends_at FROM tombstones AS t
+          LEFT JOIN quarantine AS q ON q.hub = t.hub AND q.id = t.registration AND q.ends_at > ?
+          WHERE t.hub = ? AND t.username = ? AND (t.at, t.registration) < (?, ?)
+          ORDER BY t.at DESC, t.registration DESC LIMIT ?
+          """)
+      let arguments: StatementArguments = [
+        now.milliseconds, hub.rawValue, user, last?.at.milliseconds ?? .max,
+        (last?.registration ?? RegistrationSlice.whole.last).data, max(1, limit),
+      ]
+      return try Row.fetchAll(select, arguments: arguments).map { row in
+        guard let id = RegistrationID(row[0] as Data) else { throw StoredRegistration.damaged }
+        return try RemovedRegistration(
+          id, cause: row[1], detail: row[2], at: row[3], platform: row[4], handle: row[5], endsAt: row[6])
+      }
+    }
+  }
+}
+
 extension SQLiteRegistry: QuarantineStore {
   package func restore(_ page: QuarantinePage, isTrial: Bool, at now: UnixTime) async throws -> RestoreStep {
     let sql = """

@@ -125,14 +125,15 @@ extension SQLiteRegistry: ScheduledSendStore {
     var arguments: StatementArguments = []
     func branch(_ condition: String, _ values: String...) -> String {
       arguments += [
-        query.hub.rawValue, query.after?.acceptedAt.milliseconds ?? .max,
-        Data(query.after?.send.bytes ?? Array(repeating: 0xFF, count: 16)),
+        query.hub.rawValue, query.start.acceptedAt.milliseconds, Data(query.start.send.bytes),
+        query.from?.milliseconds ?? .min,
       ]
       arguments += StatementArguments(values)
       arguments += [query.limit]
       return """
         SELECT record, scheduled_at, state, id FROM scheduled_sends
-        WHERE hub = ? AND state IN ('held', 'paused') AND lease IS NULL AND (scheduled_at, id) < (?, ?) \(condition)
+        WHERE hub = ? AND state IN ('held', 'paused') AND lease IS NULL AND (scheduled_at, id) < (?, ?)
+          AND scheduled_at >= ? \(condition)
         ORDER BY scheduled_at DESC, id DESC LIMIT ?
         """
     }

@@ -260,6 +260,16 @@ enum SQLiteSchema {
       PRIMARY KEY (hub, id)
     ) WITHOUT ROWID;
     """,
+    """
+    ALTER TABLE broadcasts ADD COLUMN rate INTEGER;
+    ALTER TABLE broadcasts ADD COLUMN segments INTEGER NOT NULL DEFAULT 0;
+    """,
+    """
+    ALTER TABLE tombstones ADD COLUMN username TEXT;
+    UPDATE tombstones SET username = (
+      SELECT username FROM quarantine AS q WHERE q.hub = tombstones.hub AND q.id = tombstones.registration);
+    CREATE INDEX tombstones_by_user ON tombstones (hub, username, at) WHERE username IS NOT NULL;
+    """,
   ]
 
   /// Runs the missing steps in one write transaction that includes the check of the version: of two processes that

@@ -22,7 +22,8 @@ package import Registry
 /// - `registry.postgres.waitSeconds` (seconds, default 5): the time limit of a wait for a free connection.
 package struct RegistrySettings: Sendable {
   /// The requirements on a registration store.
-  package typealias Store = DeviceRegistry & RegistrationDirectory & SecurePayloadStore & SendClaimStore
+  package typealias Store = DeviceRegistry & RegistrationDirectory & RegistrationInquiry & SecurePayloadStore
+    & SendClaimStore
     & BroadcastStore
     & TombstoneStore
     & ScheduledSendStore & RegistrationImportStore & PushQuotaStore & CallerQuotaStore & QuarantineStore

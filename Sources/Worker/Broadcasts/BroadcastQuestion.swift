@@ -7,8 +7,8 @@ enum BroadcastQuestion: Sendable {
   /// pages. These tell a small audience from one that must be divided. An expired send has no query: its devices do not
   /// matter.
   case survey(Ticket, AudienceQuery?, BroadcastID, createdBefore: UnixTime)
-  /// Fixes the number of the broadcast's pages, unless it is already fixed.
-  case plan(Ticket, BroadcastID, pages: Int)
+  /// Stores the broadcast's plan, unless it has one.
+  case plan(Ticket, BroadcastID, BroadcastPlan)
   /// All segments of the broadcast are durable.
   case announce(Ticket, BroadcastID)
   /// Which of a segment's next pages are finished?
@@ -48,9 +48,9 @@ enum BroadcastQuestion: Sendable {
       }
       // After the devices: a small audience is dispatched as soon as this answer is there.
       let progress = try await broadcasts.progress(of: broadcast, at: now)
-      return .survey(devices, progress?.control.state ?? .running, pages: progress?.pages ?? 0)
-    case .plan(_, let broadcast, let pages):
-      let plan = try await broadcasts.plan(broadcast, pages: pages, at: now)
+      return .survey(devices, progress?.control ?? .initial, pages: progress?.pages ?? 0)
+    case .plan(_, let broadcast, let plan):
+      let plan = try await broadcasts.plan(broadcast, plan, at: now)
       return .plan(pages: plan.pages, isAnnounced: plan.isAnnounced)
     case .announce(_, let broadcast):
       try await broadcasts.announce(broadcast)
@@ -82,7 +82,7 @@ enum BroadcastQuestion: Sendable {
 struct BroadcastAnswer: Sendable {
   enum Outcome: Sendable {
     /// No devices when none were asked for; 0 pages when there is no plan.
-    case survey(AudiencePage?, BroadcastControl.State, pages: Int)
+    case survey(AudiencePage?, BroadcastControl, pages: Int)
     case devices(AudiencePage)
     case plan(pages: Int, isAnnounced: Bool)
     case pages([Int])

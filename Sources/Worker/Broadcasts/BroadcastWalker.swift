@@ -35,6 +35,8 @@ struct BroadcastWalker: Sendable {
   private(set) var openPages: Deque<Ticket> = []
   /// The control state of each broadcast that has a segment here, as of the store's last answer.
   private(set) var controls: [BroadcastID: BroadcastControl.State] = [:]
+  /// The rate of each of them whose rate the store knows.
+  private(set) var rates: [BroadcastID: BroadcastRate] = [:]
   private var steering = SteeringRequest()
   private var backlog = StoreBacklog()
 
@@ -59,6 +61,9 @@ struct BroadcastWalker: Sendable {
     for walk in walks.values { held[walk.broadcast, default: HeldSegments(of: walk.broadcast)].add(walk) }
     return Array(held.values)
   }
+
+  /// The segments and open pages, which follow the rate of their broadcast; empty if no rate is known.
+  var followers: [Ticket] { rates.isEmpty ? [] : Array(segments) + Array(pausedSegments) + Array(openPages) }
 
   var isIdle: Bool { segments.isEmpty && pausedSegments.isEmpty && openPages.isEmpty }
 
@@ -178,6 +183,7 @@ struct BroadcastWalker: Sendable {
       segments.removeAll()
       pausedSegments.removeAll()
       controls = [:]
+      rates = [:]
       return nil
     }
     steering.isOpen = true
@@ -190,6 +196,8 @@ struct BroadcastWalker: Sendable {
   mutating func steered(_ broadcasts: [BroadcastID], _ answers: [BroadcastControl], items: ItemTable, at now: Moment) {
     steering.isOpen = false
     controls = Dictionary(zip(broadcasts, answers.map(\.state))) { _, last in last }
+    rates = [:]
+    for (broadcast, answer) in zip(broadcasts, answers) { rates[broadcast] = answer.rate }
     let all = pausedSegments
     pausedSegments.removeAll()
     for ticket in all where items.isCurrent(ticket) {

@@ -22,7 +22,7 @@ struct ReadmissionSlot: Sendable {
 /// are correct; a platform's weight is the sum of its slots' weights.
 struct Readmissions: Sendable {
   struct Record: Sendable {
-    let retry: RetryRecord
+    fileprivate(set) var retry: RetryRecord
     /// The size of the record as it was consumed.
     let bytes: Int
   }
@@ -65,6 +65,11 @@ struct Readmissions: Sendable {
   /// Keeps a record that has come back, for its item.
   mutating func keep(_ retry: RetryRecord, bytes: Int, for slot: Int) {
     records[slot] = Record(retry: retry, bytes: bytes)
+  }
+
+  /// Takes over the rate of a record's broadcast; nil: the send's own.
+  mutating func follow(_ rate: BroadcastRate?, _ slot: Int) {
+    if let rate { records[slot]?.retry.follow(rate) }
   }
 
   /// The record of an item; nil for items without one.

@@ -32,7 +32,7 @@ extension Dispatcher {
     case (.finish(let ticket, _, _), .noted): finished(ticket, into: &effects)
     case (.courses(let broadcasts), .courses(let answers)): steered(broadcasts, answers, at: now)
     case (.course(let ticket, _), .courses(let answers)):
-      steered(ticket, answers.first?.state ?? .running, at: now, into: &effects)
+      steered(ticket, answers.first ?? .initial, at: now, into: &effects)
     case (.steer(let broadcast, _), .courses(let answers)): broadcasts.steered(broadcast, answers.first)
     case (.quota(let sender, let pushes, _, _), .moment(let moment)):
       lanes[sender].grantQuota(pushes, from: moment, at: now)
@@ -69,23 +69,31 @@ extension Dispatcher {
   /// The survey is answered: the first devices of the audience, the broadcast's control, and its
   /// pages.
   private mutating func surveyed(
-    _ ticket: Ticket, _ broadcast: BroadcastID, _ found: AudiencePage?, _ control: BroadcastControl.State, pages: Int,
+    _ ticket: Ticket, _ broadcast: BroadcastID, _ found: AudiencePage?, _ control: BroadcastControl, pages: Int,
     at now: Moment, into effects: inout Effects
   ) {
     broadcasts.endSurvey()
-    guard items.isResolving(ticket), let send = items[ticket.slot].send else { return }
+    guard items.isResolving(ticket) else { return }
+    items[ticket.slot].follow(control.rate)
+    guard let send = items[ticket.slot].send else { return }
     // However its audience has changed since: the pages are the send, and devices outside them do not count.
-    guard pages == 0 else { return effects.questions.append(.plan(ticket, broadcast, pages: pages)) }
+    guard pages == 0 else { return effects.questions.append(.plan(ticket, broadcast, BroadcastPlan(pages: pages))) }
     guard let found, now.wall < items[ticket.slot].expiresAt else {
       return settle(ticket.slot, as: .expired, at: now, into: &effects)
     }
     // Only pages keep a rate, and only pages can be paused; those of a cancelled broadcast are never begun.
-    guard found.last != nil || control != .running || send.maximumPerSecond.map({ found.targets.count > $0 }) == true
+    guard
+      found.last != nil || control.state != .running || send.maximumPerSecond.map({ found.targets.count > $0 }) == true
     else {
       return receive(found.targets, for: ticket, checkedAt: now.uptime, at: now, into: &effects)
     }
     let wanted = pageCount(of: found, rate: send.maximumPerSecond)
-    effects.questions.append(.plan(ticket, broadcast, pages: wanted))
+    effects.questions.append(
+      .plan(
+        ticket, broadcast,
+        BroadcastPlan(
+          pages: wanted, segments: min(configuration.broadcasts.segments, wanted),
+          rate: BroadcastRate(send.maximumPerSecond))))
   }
 
   /// The number of pages for an audience that begins with these devices.
@@ -145,6 +153,9 @@ extension Dispatcher {
   /// The controls of these broadcasts are known.
   private mutating func steered(_ broadcasts: [BroadcastID], _ answers: [BroadcastControl], at now: Moment) {
     self.broadcasts.steered(broadcasts, answers, items: items, at: now)
+    for ticket in self.broadcasts.followers where items.isCurrent(ticket) {
+      items[ticket.slot].follow(self.broadcasts.broadcast(of: ticket.slot).flatMap { self.broadcasts.rates[$0] })
+    }
     // The next pause is another one.
     for (broadcast, control) in self.broadcasts.controls where control != .paused {
       deferral.endPause(of: broadcast)

@@ -41,12 +41,14 @@ extension Dispatcher {
 
   /// The control of the broadcast whose record has come back is known.
   mutating func steered(
-    _ ticket: Ticket, _ control: BroadcastControl.State, at now: Moment, into effects: inout Effects
+    _ ticket: Ticket, _ control: BroadcastControl, at now: Moment, into effects: inout Effects
   ) {
     let slot = ticket.slot
-    guard items.isResolving(ticket), let record = readmissions.record(of: slot) else { return }
+    guard items.isResolving(ticket) else { return }
+    readmissions.follow(control.rate, slot)
+    guard let record = readmissions.record(of: slot) else { return }
     let retry = record.retry
-    switch control {
+    switch control.state {
     case .running:
       deferral.endPause(of: retry.broadcast)
       awaitSlot(ticket, record, at: now, into: &effects)

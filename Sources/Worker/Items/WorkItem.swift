@@ -142,6 +142,14 @@ struct WorkItem: Sendable {
     self.expiresAt = expiresAt
   }
 
+  /// Takes over the rate of the item's broadcast; nil: the send's own.
+  ///
+  /// From then on the item's send has this rate, also in its successors: segments, and records that are deferred.
+  mutating func follow(_ rate: BroadcastRate?) {
+    guard let rate, let send, send.maximumPerSecond != rate.perSecond else { return }
+    self.send = send.with { $0.maximumPerSecond = rate.perSecond }
+  }
+
   /// Takes its place in a lane: as the first, or behind others.
   mutating func enter(_ lane: UInt64, asFirst leads: Bool) {
     assert(phase == .resolving && turn.lane == nil)

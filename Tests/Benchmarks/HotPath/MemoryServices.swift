@@ -91,7 +91,12 @@ extension MemoryRegistry: PushQuotaStore {
 
 /// No broadcast ever comes.
 extension MemoryRegistry: BroadcastStore {
-  func plan(_ broadcast: BroadcastID, pages: Int, at now: UnixTime) async throws -> (pages: Int, isAnnounced: Bool) {
+  func plan(_ broadcast: BroadcastID, _ plan: BroadcastPlan, at now: UnixTime) async throws -> (
+    pages: Int, isAnnounced: Bool
+  ) {
+    throw Self.isReadOnly
+  }
+  func limit(_ broadcast: BroadcastID, to rate: BroadcastRate, at now: UnixTime) async throws -> BroadcastControl {
     throw Self.isReadOnly
   }
   func announce(_ broadcast: BroadcastID) async throws { throw Self.isReadOnly }

@@ -53,6 +53,42 @@ extension DeviceRegistryConformance {
       #expect(try await store.steer(early, running, at: .start) == cancelled)
       #expect(try await store.progress(of: early, at: .start)?.remaining(at: .start) == nil)
     },
+    Self("a rate is kept through plan and steering, and a cancelled broadcast takes none") { store in
+      let broadcasts = (0..<3).map { _ in BroadcastID(hub: store.hub, send: .random()) }
+      // Before the plan, whose rate is then ignored; with the plan; and after it.
+      #expect(
+        try await store.limit(broadcasts[0], to: .perSecond(50), at: .start)
+          == BroadcastControl(.running, because: .accepted, rate: .perSecond(50)))
+      for broadcast in broadcasts[..<2] {
+        _ = try await store.plan(broadcast, BroadcastPlan(pages: 8, segments: 2, rate: .perSecond(9)), at: .start)
+      }
+      _ = try await store.plan(broadcasts[2], BroadcastPlan(pages: 8, rate: .unlimited), at: .start)
+      let paused = BroadcastControl(.paused, because: .caller, rate: .perSecond(50))
+      #expect(try await store.steer(broadcasts[0], BroadcastControl(.paused, because: .caller), at: .start) == paused)
+      _ = try await store.limit(broadcasts[1], to: .unlimited, at: .start)
+      _ = try await store.limit(broadcasts[2], to: .perSecond(7), at: .start)
+      #expect(
+        try await store.controls(of: broadcasts)
+          == [
+            paused, BroadcastControl(.running, because: .accepted, rate: .unlimited),
+            BroadcastControl(.running, because: .accepted, rate: .perSecond(7)),
+          ])
+      #expect(try await store.progress(of: broadcasts[0], at: .start)?.control == paused)
+      let cancelled = BroadcastControl(.cancelled, because: .caller, rate: .perSecond(50))
+      #expect(
+        try await store.steer(broadcasts[0], BroadcastControl(.cancelled, because: .caller), at: .start) == cancelled)
+      #expect(try await store.limit(broadcasts[0], to: .unlimited, at: .start) == cancelled)
+    },
+    Self("finished pages are counted by segment") { store in
+      let broadcast = BroadcastID(hub: store.hub, send: .random())
+      _ = try await store.plan(broadcast, BroadcastPlan(pages: 10, segments: 3), at: .start)
+      // The segments have pages 0 to 2, 3 to 5, and 6 to 9.
+      try await store.finish([0, 2, 3, 5, 6, 7, 9], of: broadcast, at: .start)
+      let progress = try #require(try await store.progress(of: broadcast, at: .start + .seconds(40)))
+      #expect(progress.finishedPages == 7 && progress.recentPages == 0)
+      #expect(progress.segments.map(\.pages) == [0..<3, 3..<6, 6..<10])
+      #expect(progress.segments.map(\.finishedPages) == [2, 2, 3])
+    },
     Self("reservations of all workers are sequential") { store in
       let broadcast = BroadcastID(hub: store.hub, send: .random())
       _ = try await store.plan(broadcast, pages: 2, at: .start)

@@ -12,7 +12,7 @@ extension DeviceRegistryConformance {
   }()
 
   /// Cases for a store with `limits`.
-  package static let limited: [Self] = surplus + quarantine
+  package static let limited: [Self] = surplus + quarantine + inquiries
 
   private static let surplus: [Self] = [
     Self("a user's device beyond the limit replaces the longest unseen one") { store in

@@ -8,7 +8,7 @@ package import Testing
 /// which calls `promise.check` with a fresh, empty store.
 package struct DeviceRegistryConformance: Sendable, CustomStringConvertible {
   package typealias Store = DeviceRegistry & SecurePayloadStore & SendClaimStore & BroadcastStore
-    & RegistrationDirectory
+    & RegistrationDirectory & RegistrationInquiry
     & ScheduledSendStore & TombstoneStore & RegistrationImportStore
     & PushQuotaStore & CallerQuotaStore & QuarantineStore & APIKeyStore
 

@@ -27,11 +27,11 @@ struct BroadcastDesk {
     case .survey(_, let query, let broadcast, _):
       return .survey(
         query.map { page($0, .whole, limit: limits.undividedDevices, registry) },
-        steerings[broadcast]?.state ?? .running,
+        steerings[broadcast] ?? .initial,
         pages: plans[broadcast] ?? 0)
     case .page(_, let query, let slice, _, let limit, _): return .devices(page(query, slice, limit: limit, registry))
-    case .plan(_, let broadcast, let pages):
-      let held = plans[broadcast] ?? pages
+    case .plan(_, let broadcast, let plan):
+      let held = plans[broadcast] ?? plan.pages
       plans[broadcast] = held
       return .plan(pages: held, isAnnounced: announced.contains(broadcast))
     case .announce(_, let broadcast):

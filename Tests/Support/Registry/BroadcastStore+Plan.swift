@@ -1,0 +1,10 @@
+package import FanfareCore
+
+extension BroadcastStore {
+  /// Stores a plan without segments and rate, as an earlier release did.
+  package func plan(
+    _ broadcast: BroadcastID, pages: Int, at now: UnixTime
+  ) async throws -> (pages: Int, isAnnounced: Bool) {
+    try await plan(broadcast, BroadcastPlan(pages: pages), at: now)
+  }
+}
