@@ -79,7 +79,8 @@ struct Demo {
       "FANFARE_HUB_DEFAULT_QUOTA_OPEN_BROADCASTS": "0", "FANFARE_HUB_DEFAULT_QUOTA_REGISTRATIONS_PER_DAY": "0",
       "FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo",
       "FANFARE_HUB_DEFAULT_AUTHENTICATION_EVERYONE": Self.scopes,
-      "FANFARE_HUB_DEFAULT_AUTHENTICATION_OPERATORS": Self.operatorName,
+      // Opal is the operator of the examples in the documentation.
+      "FANFARE_HUB_DEFAULT_AUTHENTICATION_OPERATORS": "\(Self.operatorName),opal",
       "FANFARE_API_PORT": "\(port)",
     ]
   }
