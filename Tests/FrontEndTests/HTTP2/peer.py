@@ -716,9 +716,11 @@ def stuck_stream(port):
     peer.until(lambda frame: isinstance(frame, HeadersFrame))
     peer.send(peer.headers(3, GET, end=True))
     peer.answer(3)
-    peer.until(lambda frame: isinstance(frame, RstStreamFrame))
+    peer.answer(1)
     peer.send(peer.headers(5, GET, end=True))
     peer.answer(5)
+    # The first stream may be reset before the second is answered.
+    peer.events.sort()
     return peer.outcome()
 
 
