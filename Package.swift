@@ -139,6 +139,14 @@ let package = Package(
       ],
       swiftSettings: house),
 
+    .target(
+      name: "Hooks",
+      dependencies: [
+        "FanfareCore", "RDKafka", asyncHTTPClient, crypto, logging, metrics, nioCore, nioHTTP1, nioPosix, nioSSL,
+        serviceLifecycle,
+      ],
+      swiftSettings: house),
+
     // For operators of every role: the metrics exporter, health and readiness.
     .target(
       name: "Operations",
@@ -160,9 +168,9 @@ let package = Package(
     .target(
       name: "Roles",
       dependencies: [
-        "Console", "FanfareCore", "FrontEnd", "Ledger", "LocalFile", "Operations", "PostgreSQL", "PushServices",
-        "RDKafka", "Registry", "Worker", argumentParser, asyncHTTPClient, configuration, logging, metrics, nioCore,
-        nioPosix, nioSSL, serviceLifecycle, unixSignals, yams,
+        "Console", "FanfareCore", "FrontEnd", "Hooks", "Ledger", "LocalFile", "Operations", "PostgreSQL",
+        "PushServices", "RDKafka", "Registry", "Worker", argumentParser, asyncHTTPClient, configuration, logging,
+        metrics, nioCore, nioPosix, nioSSL, serviceLifecycle, unixSignals, yams,
       ],
       swiftSettings: house),
     // The product.
@@ -225,7 +233,7 @@ let package = Package(
       swiftSettings: house),
     .testTarget(name: "TwoLaneQueueTests", dependencies: ["TwoLaneQueue"], swiftSettings: house),
     .testTarget(
-      name: "FanfareCoreTests", dependencies: ["FanfareCore", "Support", yams], exclude: ["Golden"],
+      name: "FanfareCoreTests", dependencies: ["FanfareCore", "Hooks", "Support", yams], exclude: ["Golden"],
       swiftSettings: house),
     .testTarget(
       name: "RegistryTests",
@@ -269,6 +277,13 @@ let package = Package(
         serviceLifecycle,
       ],
       exclude: ["Golden"], swiftSettings: house),
+    .testTarget(
+      name: "HooksTests",
+      dependencies: [
+        "EmbeddedKafka", "Hooks", "FanfareCore", "RDKafka", "Support", crypto, logging, nioCore, nioHTTP1, nioPosix,
+        nioSSL, serviceLifecycle,
+      ],
+      swiftSettings: house),
     .testTarget(
       name: "OperationsTests",
       dependencies: [

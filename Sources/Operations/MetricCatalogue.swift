@@ -71,6 +71,12 @@ package enum MetricCatalogue {
     "fanfare_ledger_undecodable_total": "Records skipped by the ledger because it cannot decode them, by topic.",
     "fanfare_ledger_batch_seconds": "Time of one transaction of the ledger.",
     "fanfare_ledger_store_failures_total": "Failed transactions of the ledger. Each is repeated.",
+    "fanfare_hook_events_total": "Events of a hook that were delivered, skipped as too old, or undecodable.",
+    "fanfare_hook_requests_total": "Requests to a hook, by result. A failed one is repeated.",
+    "fanfare_hook_request_seconds": "Time of one request to a hook.",
+    "fanfare_hook_lag_records": "Records of the status topic that a hook's group has not read yet.",
+    "fanfare_hook_lag_seconds": "Age of the oldest consumed event that a hook has not received.",
+    "fanfare_hook_state": "State of a hook: 0 works, 1 fails and is retried, 2 has answered 410.",
     "fanfare_security_events_total": "Security events, also those that the security log suppressed.",
     "fanfare_http_connections": "Open connections of callers.",
     "fanfare_http_connections_closed_total":

@@ -189,10 +189,19 @@ package final class Consumer: Sendable {
   /// - Throws: `timedOut` after ``ConsumerConfiguration/commitTimeout``, and the brokers' error for an unknown
   ///   partition.
   package func firstOffsets(of partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
+    try await ends(.first, of: partitions)
+  }
+
+  /// The offset of the next record of each partition. Throws as `firstOffsets` does.
+  package func lastOffsets(of partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
+    try await ends(.next, of: partitions)
+  }
+
+  private func ends(_ end: Handle.End, of partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
     let handle = try openHandle().handle
     let timeout = configuration.commitTimeout.timeoutMilliseconds
     return try await BlockingCalls.run { () throws(RDKafkaError) in
-      try handle.ends(.first, of: partitions, timeoutMilliseconds: timeout).map { end in
+      try handle.ends(end, of: partitions, timeoutMilliseconds: timeout).map { end in
         PartitionOffset(partition: end.partition, offset: max(0, end.offset))
       }
     }

@@ -4,6 +4,7 @@ enum LogKeys {
   static let count = "count"
   static let error = "error"
   static let file = "file"
+  static let hook = "hook"
   static let hub = "hub"
   static let key = "key"
   static let listener = "listener"

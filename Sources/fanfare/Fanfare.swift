@@ -11,7 +11,8 @@ struct Fanfare: AsyncParsableCommand {
     commandName: "fanfare",
     abstract: "A push-notification dispatcher: HTTP in, Kafka between, APNs, FCM and WNS out.",
     discussion: """
-      A deployment runs three roles with one Kafka cluster: any number of `api` and `worker` processes and a `ledger`. \
+      A deployment runs three roles with one Kafka cluster: any number of `api` and `worker` processes and a `ledger`; \
+      and `hooks` if outcomes are to be posted to other systems. \
       `fanfare-dev` has a broker and simulated push services for development, and a demonstration of all roles in one \
       process.
 
@@ -22,10 +23,10 @@ struct Fanfare: AsyncParsableCommand {
       """,
     version: Build.version,
     subcommands: [
-      APICommand.self, WorkerCommand.self, LedgerCommand.self, ConfigCommand.self, DoctorCommand.self,
-      TopicsCommand.self, AuditCommand.self, DeadLettersCommand.self, RegistrationsCommand.self, QuotasCommand.self,
-      KeysCommand.self, ReplayCommand.self, HealthCommand.self, SendCommand.self, SendsCommand.self,
-      BroadcastCommand.self, DevicesCommand.self, TagsCommand.self,
+      APICommand.self, WorkerCommand.self, LedgerCommand.self, HooksCommand.self, ConfigCommand.self,
+      DoctorCommand.self, TopicsCommand.self, AuditCommand.self, DeadLettersCommand.self, RegistrationsCommand.self,
+      QuotasCommand.self, KeysCommand.self, ReplayCommand.self, HealthCommand.self, SendCommand.self,
+      SendsCommand.self, BroadcastCommand.self, DevicesCommand.self, TagsCommand.self,
     ])
 
   static func main() async { await runProgram(named: "fanfare") }

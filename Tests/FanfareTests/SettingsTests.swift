@@ -21,13 +21,19 @@ import Yams
   private func documentedKeys() throws -> Set<String> {
     let text = try String(contentsOf: Self.example, encoding: .utf8)
     let uncommented = text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
-      line.replacing(/^( +)# (?=[a-zA-Z]+: )/) { $0.output.1 }
+      line.replacing(/^( *)# ( *)(?=[a-zA-Z]+:( |$))/) { $0.output.1 + $0.output.2 }
     }.joined(separator: "\n")
     return Set(SettingsFile(try #require(try Yams.compose(yaml: uncommented))).entries.keys)
   }
 
   @Test func exampleListsEveryKeyThatIsRead() throws {
-    let reader = SettingsReader(providers: [InMemoryProvider(values: [:])])
+    // The keys of a hook are read only if a hub names it.
+    let values: [AbsoluteConfigKey: ConfigValue] = [
+      ["hub", "default", "hooks"]: ConfigValue(.stringArray(["audit"]), isSecret: false),
+      ["hook", "audit", "url"]: "https://hooks.example.com/fanfare",
+      ["hook", "audit", "secretFile"]: "/etc/fanfare/hook-audit",
+    ]
+    let reader = SettingsReader(providers: [InMemoryProvider(values: values)])
     _ = try Settings(from: reader)
     #expect(try documentedKeys().symmetricDifference(reader.keys).sorted() == [])
   }

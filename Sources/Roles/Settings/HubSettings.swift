@@ -21,6 +21,7 @@ import FrontEnd
 /// - `authentication.certificate.userFrom` (`uri`, `dns`, `email`, `commonName` or `none`, default `none`): the part of
 ///   a client certificate that names the user; with `none`, certificates are not accepted as credentials. See
 ///   `CertificateAuthenticator.UserSource`.
+/// - `hooks` (list of names): the receivers of the hub's outcomes; see `HookSettings`.
 /// - `quota.…`: see `QuotaPolicy.init(hub:from:)`.
 /// - `apns.…`, `fcm.…`, `wns.…`: see `APNsSettings`, `FCMSettings`, `WNSSettings`.
 package struct HubSettings: Sendable {
@@ -36,6 +37,7 @@ package struct HubSettings: Sendable {
   let groupFile: String?
   let tokens: TokenSettings?
   let certificateUser: CertificateAuthenticator.UserSource?
+  let hooks: [String]
   package let quotas: QuotaPolicy
   let apns: APNsSettings?
   let fcm: FCMSettings?
@@ -59,6 +61,7 @@ package struct HubSettings: Sendable {
     // Sections of their own: a mistake in one of them hides none in another.
     tokens = reader.collect { () throws(SettingsError) in try TokenSettings(hub: name, from: reader) } ?? nil
     certificateUser = try reader.choiceOrNone("\(prefix).authentication.certificate.userFrom")
+    hooks = try Self.hooks(of: name, from: reader)
     quotas = try QuotaPolicy(hub: name, from: reader)
     apns = reader.collect { () throws(SettingsError) in try APNsSettings(hub: name, from: reader) } ?? nil
     fcm = reader.collect { () throws(SettingsError) in try FCMSettings(hub: name, from: reader) } ?? nil

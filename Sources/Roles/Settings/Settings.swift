@@ -21,6 +21,8 @@ package struct Settings: Sendable {
   package let operations: OperationsSettings
   /// The hubs, in the order of the file.
   package let hubs: [HubSettings]
+  /// The receivers of outcomes, by name.
+  let hooks: [HookSettings]
   let logLevel: Logger.Level
   /// The key of the hashes in the security log; nil: a random one.
   let securityKey: [UInt8]?
@@ -57,6 +59,7 @@ package struct Settings: Sendable {
     hubs = names.compactMap { name in
       reader.collect { () throws(SettingsError) in try HubSettings(name, from: reader) }
     }
+    hooks = HookSettings.all(of: hubs, from: reader)
     if let error = SettingsError(reader.mistakes) { throw error }
     guard let kafka, let registry, let days, let ledger, let authentication, let api, let worker, let operations,
       let console,

@@ -61,3 +61,23 @@ struct LedgerCommand: ConfiguredCommand {
     try await runtime.run(try await LedgerRole.services(runtime))
   }
 }
+
+/// `fanfare hooks`
+struct HooksCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "hooks",
+    abstract: "Posts the outcomes of sends to the hooks of their hubs.",
+    discussion: """
+      Needs kafka.bootstrapServers, hub.NAME.hooks, and hook.NAME.url and hook.NAME.secretFile for each hook. Processes \
+      share the partitions: start as many as needed. On SIGTERM it finishes the requests that are under way and ends \
+      with status 0.
+      """)
+
+  @OptionGroup var common: CommonOptions
+
+  func run() async throws {
+    let runtime = try await common.runtime("hooks")
+    try await HooksRole.awaitOthers(runtime)
+    try await runtime.run(try await HooksRole.services(runtime))
+  }
+}
