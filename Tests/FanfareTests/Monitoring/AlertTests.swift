@@ -132,7 +132,8 @@ enum Monitoring {
   /// Runs a program in the directory; `promtool` unless another is given.
   static func run(_ arguments: [String], program: URL? = promtool) async throws -> (status: Int32, output: String) {
     let process = Process()
-    process.executableURL = try #require(program)
+    let executable: URL = try #require(program)
+    process.executableURL = executable
     process.arguments = arguments
     process.currentDirectoryURL = directory
     let file = FileManager.default.temporaryDirectory.appending(path: "monitoring-\(UUID())")
