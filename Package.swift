@@ -151,7 +151,8 @@ let package = Package(
     .target(
       name: "Operations",
       dependencies: [
-        "FanfareCore", coreMetrics, crypto, httpTypes, hummingbird, hummingbirdCore, logging, nioCore, serviceLifecycle,
+        "FanfareCore", asyncHTTPClient, coreMetrics, crypto, httpTypes, hummingbird, hummingbirdCore, logging, nioCore,
+        nioHTTP1, serviceLifecycle,
       ],
       swiftSettings: house),
 
@@ -219,7 +220,7 @@ let package = Package(
       name: "Support",
       dependencies: [
         "EmbeddedKafka", "FanfareCore", "PostgreSQL", "PrivatePostgreSQL", "RDKafka", "Registry", crypto, logging,
-        nioCore, nioPosix, nioSSL, swiftASN1, x509,
+        nioCore, nioHTTP1, nioPosix, nioSSL, swiftASN1, x509,
       ],
       path: "Tests/Support",
       swiftSettings: house),
@@ -288,7 +289,7 @@ let package = Package(
       name: "OperationsTests",
       dependencies: [
         "Operations", "FanfareCore", "Support", httpTypes, hummingbird, hummingbirdTesting, logging, metrics, nioCore,
-        nioPosix,
+        nioHTTP1, nioPosix,
       ],
       swiftSettings: house),
     .testTarget(

@@ -41,6 +41,8 @@ package final class FrontEnd: Service {
     package var pulse: (any PulseSource)?
     /// Files that need no credentials, by their path, such as `console/app.js`.
     package var files: [String: StaticFile] = [:]
+    /// Nil: sends are not traced.
+    package var tracing: Tracing?
 
     package init(
       registry: any DeviceRegistry & RegistrationDirectory, inquiry: any RegistrationInquiry,
@@ -48,7 +50,7 @@ package final class FrontEnd: Service {
       claims: any SendClaimStore, broadcasts: any BroadcastStore, schedule: any ScheduledSendStore,
       quotas: any CallerQuotaStore, history: any SendHistory, deadLetters: any DeadLetterStore,
       sink: any SendSink, hasRoom: @escaping @Sendable () -> Bool = { true },
-      security: SecurityLog, clock: any WallClock = SystemWallClock()
+      security: SecurityLog, clock: any WallClock = SystemWallClock(), tracing: Tracing? = nil
     ) {
       self.registry = registry
       self.inquiry = inquiry
@@ -63,6 +65,7 @@ package final class FrontEnd: Service {
       self.hasRoom = hasRoom
       self.security = security
       self.clock = clock
+      self.tracing = tracing
     }
   }
 
@@ -98,7 +101,7 @@ package final class FrontEnd: Service {
     self.logger = logger
     let router = RecordingRouter(
       router: Router(context: FrontEndContext.self, options: .autoGenerateHeadEndpoints), routes: routes)
-    let hubs = hubs.map { HubEntry($0, quotas: dependencies.quotas) }
+    let hubs = hubs.map { HubEntry($0, quotas: dependencies.quotas, tracing: dependencies.tracing) }
     returns = PermitReturns(
       quotas: hubs.map(\.quotas), store: dependencies.quotas, clock: dependencies.clock, logger: logger)
     direct = Self.addRoutes(

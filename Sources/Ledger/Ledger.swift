@@ -21,6 +21,7 @@ final class Ledger: Service {
   private let metrics: LedgerMetrics
   private let lag: LagMetrics
   private let queue = WorkQueue()
+  private let spans: (any SpanSink)?
   private let onRecorded: (@Sendable (LedgerBatch) -> Void)?
   private let state = Mutex(State())
 
@@ -36,12 +37,13 @@ final class Ledger: Service {
   /// `onRecorded` is called from the ledger's own task with each batch that has been written.
   init(
     configuration: LedgerConfiguration, store: any LedgerStorage, clock: any WallClock = SystemWallClock(),
-    logger: Logger, onRecorded: (@Sendable (LedgerBatch) -> Void)? = nil
+    logger: Logger, spans: (any SpanSink)? = nil, onRecorded: (@Sendable (LedgerBatch) -> Void)? = nil
   ) throws {
     self.configuration = configuration
     self.store = store
     self.clock = clock
     self.logger = logger
+    self.spans = spans
     self.onRecorded = onRecorded
     lag = LagMetrics(group: configuration.consumer.groupID)
     consumer = try Consumer(configuration: configuration.consumer, logger: logger)
@@ -113,7 +115,7 @@ final class Ledger: Service {
       case .failed(let error) where error.isFatal:
         throw LedgerError(.consumer, "the ledger's consumer has failed: \(error.message)")
       case .failed(let error):
-        logger.warning("The ledger's consumer reports an error", metadata: [LogKeys.error: "\(error)"])
+        logger.warning("Kafka consumer reports an error", metadata: [LogKeys.error: "\(error)"])
         lastError = error
       }
     }
@@ -220,10 +222,14 @@ final class Ledger: Service {
     var attempt = 1
     while true {
       do {
-        let start = ContinuousClock.now
+        let (start, began) = (ContinuousClock.now, clock.now())
         let duplicates = try await store.write(batch)
         metrics.batchSeconds.record(duration: ContinuousClock.now - start)
         state.withLock { $0.storeFailure = nil }
+        if let spans, !batch.traces.isEmpty {
+          let now = clock.now()
+          spans.record(batch.traces.map { $0.span(topic: configuration.topics.status, from: began, to: now) })
+        }
         return duplicates
       } catch let error as LedgerError {
         try Task.checkCancellation()
@@ -232,8 +238,9 @@ final class Ledger: Service {
           state.storeFailure = error
           return state.deadline
         }
-        logger.error(
-          "Ledger transaction failed",
+        // One failure can be a lost connection or a conflict; several are an outage.
+        logger.log(
+          level: attempt < 3 ? .warning : .error, "Ledger transaction failed",
           metadata: [LogKeys.error: "\(error)", LogKeys.attempt: "\(attempt)", LogKeys.records: "\(batch.records)"])
         if let deadline, .now + delay > deadline { return nil }
         // Jitter of up to a quarter, so that processes that wait for the same lock do not retry together.

@@ -21,16 +21,17 @@ package final class PatientLedger: Service {
   }
 
   /// Creates a ledger; `run` starts it. Throws `RDKafkaError` when the consumer's configuration is invalid.
-  /// `onRecorded` is called with each batch that has been written.
+  /// `onRecorded` is called with each batch that has been written; `spans` takes the spans of sampled sends.
   package init(
     configuration: LedgerConfiguration, store: any LedgerStorage, clock: any WallClock = SystemWallClock(),
-    logger: Logger, onRecorded: (@Sendable (LedgerBatch) -> Void)? = nil
+    logger: Logger, spans: (any SpanSink)? = nil, onRecorded: (@Sendable (LedgerBatch) -> Void)? = nil
   ) throws {
     self.configuration = configuration
     self.store = store
     self.logger = logger
     makeLedger = {
-      try Ledger(configuration: configuration, store: store, clock: clock, logger: logger, onRecorded: onRecorded)
+      try Ledger(
+        configuration: configuration, store: store, clock: clock, logger: logger, spans: spans, onRecorded: onRecorded)
     }
     state = Mutex(State(ledger: try makeLedger()))
   }

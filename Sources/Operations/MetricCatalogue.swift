@@ -77,6 +77,9 @@ package enum MetricCatalogue {
     "fanfare_hook_lag_records": "Records of the status topic that a hook's group has not read yet.",
     "fanfare_hook_lag_seconds": "Age of the oldest consumed event that a hook has not received.",
     "fanfare_hook_state": "State of a hook: 0 works, 1 fails and is retried, 2 has answered 410.",
+    "fanfare_spans_exported_total": "Spans of traced sends that the collector has taken.",
+    "fanfare_spans_dropped_total":
+      "Spans of traced sends that were dropped: the queue was full, or the collector was unavailable or refused them.",
     "fanfare_security_events_total": "Security events, also those that the security log suppressed.",
     "fanfare_http_connections": "Open connections of callers.",
     "fanfare_http_connections_closed_total":

@@ -88,7 +88,7 @@ package enum APIRole {
       registry: registry, inquiry: registry, secureStore: registry, claims: registry, broadcasts: registry,
       schedule: registry, quotas: registry, history: history,
       deadLetters: KafkaDeadLetters(settings.kafka, logger: runtime.logger),
-      sink: producer, hasRoom: hasRoom, security: runtime.security, clock: runtime.clock)
+      sink: producer, hasRoom: hasRoom, security: runtime.security, clock: runtime.clock, tracing: runtime.tracing)
     if settings.console.isEnabled {
       let reader = try PulseReader(
         client: client, topics: settings.kafka.topics, clock: runtime.clock, logger: runtime.logger)
@@ -105,7 +105,7 @@ package enum APIRole {
       Scheduler(
         store: registry, sink: producer, topics: settings.kafka.topics, hasRoom: hasRoom, clock: runtime.clock,
         logger: runtime.logger))
-    if settings.securityKey == nil {
+    if settings.log.securityKey == nil {
       runtime.logger.notice(
         "The security log uses a random key: its hashes differ after a restart and at other front ends",
         metadata: [LogKeys.key: "log.securityKeyFile"])

@@ -33,7 +33,7 @@ package enum LedgerRole {
     let ledger = try PatientLedger(
       configuration: LedgerConfiguration(client: client, topics: settings.kafka.topics), store: store,
       clock: runtime.clock,
-      logger: runtime.logger)
+      logger: runtime.logger, spans: runtime.tracing?.sink)
     // An idle ledger does not notice by itself that its store is unavailable.
     let check = NamedCheck("ledger") {
       if let problem = ledger.readinessProblem { return problem }

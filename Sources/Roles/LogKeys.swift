@@ -9,6 +9,7 @@ enum LogKeys {
   static let key = "key"
   static let listener = "listener"
   static let platform = "platform"
+  static let service = "service"
   static let signal = "signal"
   static let topic = "topic"
   static let waitingFor = "waitingFor"

@@ -15,6 +15,12 @@ struct RoleRun: Sendable {
   /// The names of the services that run, by their number in the order of start.
   private final class Running: Sendable {
     private let names = Mutex<[Int: String]>([:])
+    /// The name of the service whose error ends the others.
+    private let first = Mutex<String?>(nil)
+
+    var failed: String? { first.withLock { $0 } }
+
+    func fail(_ name: String) { first.withLock { $0 = $0 ?? name } }
 
     func begin(_ number: Int, _ name: String) { names.withLock { $0[number] = name } }
 
@@ -31,13 +37,19 @@ struct RoleRun: Sendable {
     let running: Running
 
     func run() async throws {
-      running.begin(number, (service as? any NamedService)?.name ?? "\(type(of: service))")
+      let name = (service as? any NamedService)?.name ?? "\(type(of: service))"
+      running.begin(number, name)
       defer { running.end(number) }
-      try await service.run()
+      do { try await service.run() } catch {
+        running.fail(name)
+        throw error
+      }
     }
   }
 
   let logger: Logger
+  /// The log of the process, which is served as long as the role runs.
+  let log: ProcessLog?
   /// Told about the role's health and its end; nil if no service manager started the process.
   let manager: ServiceManager?
 
@@ -56,7 +68,17 @@ struct RoleRun: Sendable {
     // Not one of the services: it has to report until the last of them has ended.
     let reporting = Task { if let manager, let health = role.health { await manager.report(health) } }
     defer { reporting.cancel() }
-    try await group.run()
+    let counting = Task { await log?.run() }
+    defer {
+      counting.cancel()
+      log?.finish()
+    }
+    do { try await group.run() } catch {
+      var metadata: Logger.Metadata = [LogKeys.error: "\(error)"]
+      if let failed = running.failed { metadata[LogKeys.service] = "\(failed)" }
+      logger.error("Stopped because of an error", metadata: metadata)
+      throw error
+    }
     logger.notice("Stopped")
   }
 

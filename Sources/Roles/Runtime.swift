@@ -12,8 +12,13 @@ import UnixSignals
 package struct Runtime: Sendable {
   package var settings: Settings
   package let logger: Logger
+  /// Where the loggers of the process write; nil if others have set them up.
+  private let log: ProcessLog?
   let metrics: PrometheusMetrics
   package let eventLoopGroup: any EventLoopGroup
+  /// Decides which sends are traced; nil: none.
+  let tracing: Tracing?
+  private let exporter: SpanExporter?
   /// The log of security events.
   package let security: SecurityLog
   /// The wall clock for timestamps and expiry.
@@ -27,16 +32,16 @@ package struct Runtime: Sendable {
 
   /// Sets up logging to standard error and metrics for `/metrics`. Call it once per process.
   package init(role: String, settings: Settings, clock: any WallClock = SystemWallClock()) throws {
-    let level = settings.logLevel
+    let (level, log) = (settings.log.level, ProcessLog(format: settings.log.format))
     LoggingSystem.bootstrap { label in
-      var handler = StreamLogHandler.standardError(label: label)
       // Security events are logged however quiet the rest is.
-      handler.logLevel = label == SecurityLog.label ? min(level, .notice) : level
-      return handler
+      log.handler(label: label, level: label == SecurityLog.label ? min(level, .notice) : level)
     }
     let metrics = PrometheusMetrics(build: Build.information)
     MetricsSystem.bootstrap(metrics)
-    self.init(settings: settings, logger: Logger(label: "fanfare.\(role)"), metrics: metrics, clock: clock)
+    let logger = Logger(label: "fanfare.\(role)")
+    let exporter = settings.tracing.map { SpanExporter($0.exporter(of: role), logger: logger, metrics: metrics) }
+    self.init(settings: settings, logger: logger, metrics: metrics, clock: clock, log: log, exporter: exporter)
   }
 
   /// The parts of a role for a command that is none, such as a check of the configuration.
@@ -47,9 +52,14 @@ package struct Runtime: Sendable {
   }
 
   /// Creates the parts of a role without setting up logging and metrics of the process.
-  init(settings: Settings, logger: Logger, metrics: PrometheusMetrics, clock: any WallClock) {
-    (self.settings, self.logger, self.metrics) = (settings, logger, metrics)
-    security = SecurityLog(key: settings.securityKey)
+  init(
+    settings: Settings, logger: Logger, metrics: PrometheusMetrics, clock: any WallClock, log: ProcessLog? = nil,
+    exporter: SpanExporter? = nil
+  ) {
+    (self.settings, self.logger, self.metrics, self.log) = (settings, logger, metrics, log)
+    self.exporter = exporter
+    tracing = exporter.map { Tracing(sink: $0, sampleRatio: settings.tracing?.sampleRatio ?? 0) }
+    security = SecurityLog(key: settings.log.securityKey)
     eventLoopGroup = MultiThreadedEventLoopGroup.singleton
     self.clock = clock
   }
@@ -57,7 +67,18 @@ package struct Runtime: Sendable {
   /// Runs a role until SIGTERM or SIGINT, then drains it; see `RoleRun`. Throws the error that ends it otherwise.
   package func run(_ role: RoleServices) async throws {
     let manager = ServiceManager(environment: ProcessInfo.processInfo.environment, logger: logger)
-    try await RoleRun(logger: logger, manager: manager).run(role)
+    let run = RoleRun(logger: logger, log: log, manager: manager)
+    guard let exporter else { return try await run.run(role) }
+    let exporting = Task { await exporter.run() }
+    let result: Result<Void, any Error>
+    do {
+      try await run.run(role)
+      result = .success(())
+    } catch { result = .failure(error) }
+    exporting.cancel()
+    await exporting.value
+    await exporter.drain(within: .seconds(2))
+    try result.get()
   }
 
   /// Writes the number of suppressed security events from time to time.

@@ -79,7 +79,7 @@ package enum WorkerRole {
       producer: producer,
       broadcastProducer: broadcastProducer, registry: registry,
       senders: senders.mapValues { Dictionary(uniqueKeysWithValues: $0.map { ($0.platform, $0) }) },
-      topics: settings.kafka.topics, clock: runtime.clock, logger: runtime.logger)
+      topics: settings.kafka.topics, clock: runtime.clock, logger: runtime.logger, spans: runtime.tracing?.sink)
     var pumps: [any Service] = []
     for retry in settings.kafka.topics.retries {
       let retries = RetryPump.consumer(client: client, retry: retry)

@@ -117,7 +117,9 @@ package final class RetryPump: Service {
       if case .ended = step { break }
       if case .event(.failed(let error)) = step {
         if error.isFatal { failure = error }
-        logger.error("Consumer of a retry topic reported an error", metadata: [LogKeys.error: "\(error)"])
+        logger.log(
+          level: error.isFatal ? .error : .warning, "Consumer of a retry topic reports an error",
+          metadata: [LogKeys.error: "\(error)"])
       }
       if case .acknowledged(let answers) = step {
         let refusal = answers.lazy.compactMap(\.error).first { !$0.code.condemnsRecord }

@@ -22,6 +22,7 @@ package final class Worker: Service {
   private let clock: any WallClock
   private let delays: any DelayClock
   private let logger: Logger
+  private let spans: (any SpanSink)?
   private let mailbox = Mailbox()
   private let ownProblems = Mutex<[String]>([])
   private let segments = Mutex<[HeldSegments]>([])
@@ -31,13 +32,13 @@ package final class Worker: Service {
   ///
   /// `broadcastProducer` writes segments of broadcasts and statuses of pages, for which the rest of each broadcast
   /// waits: it should not linger. The worker owns the consumer (see `WorkerConfiguration.consumer`): it runs and closes
-  /// it. Producers and senders must run before the worker does, and until it has ended.
+  /// it. Producers and senders must run before the worker does, and until it has ended. `spans` takes the spans of sampled sends.
   package init(
     configuration: WorkerConfiguration, consumer: any RecordSource, producer: any RecordSink,
     broadcastProducer: any RecordSink,
     registry: any DeviceRegistry & BroadcastStore & PushQuotaStore,
     senders: [HubName: [Platform: any PushSender]], topics: Topics = Topics(), clock: any WallClock = SystemWallClock(),
-    delays: any DelayClock = SystemDelayClock(), logger: Logger
+    delays: any DelayClock = SystemDelayClock(), logger: Logger, spans: (any SpanSink)? = nil
   ) throws {
     try configuration.check()
     self.configuration = configuration
@@ -51,6 +52,7 @@ package final class Worker: Service {
     self.clock = clock
     self.delays = delays
     self.logger = logger
+    self.spans = spans
   }
 
   /// Why the worker is not ready, one short sentence each; empty if it is.
@@ -75,7 +77,7 @@ package final class Worker: Service {
     var engine = Engine(
       configuration: configuration, source: source, sink: sink, broadcastSink: broadcastSink, registry: registry,
       broadcasts: broadcasts, table: table, topics: topics, clock: clock,
-      delays: delays, mailbox: mailbox, logger: logger,
+      delays: delays, mailbox: mailbox, logger: logger, spans: spans,
       reportSegments: { [self] held in segments.withLock { $0 = held } }
     ) { [self] problems in
       ownProblems.withLock { $0 = problems }

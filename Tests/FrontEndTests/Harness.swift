@@ -27,6 +27,7 @@ struct Harness: Sendable {
     var hasRoom: @Sendable () -> Bool = { true }
     var limits = RegistrationLimits()
     var operations: OperationsRoutes?
+    var tracing: Tracing?
     var logger = TestKafka.quietLogger
     var security = SecurityLog(logger: TestKafka.quietLogger)
 
@@ -37,7 +38,7 @@ struct Harness: Sendable {
         registry: self.registry ?? registry, inquiry: registry, secureStore: secureStore ?? registry,
         claims: claims ?? registry,
         broadcasts: registry, schedule: registry, quotas: quotas ?? registry, history: history,
-        deadLetters: deadLetters, sink: sink, hasRoom: hasRoom, security: security, clock: clock)
+        deadLetters: deadLetters, sink: sink, hasRoom: hasRoom, security: security, clock: clock, tracing: tracing)
     }
   }
 

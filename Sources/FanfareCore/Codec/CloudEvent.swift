@@ -29,6 +29,8 @@ package struct CloudEvent {
   /// The id; nil if it is not a UUID.
   let id: SendID?
   let time: UnixTime?
+  /// The attribute of CloudEvents' distributed tracing extension; nil if it is missing or malformed.
+  let traceparent: String?
 }
 
 // MARK: - Writing
@@ -92,7 +94,7 @@ extension CloudEvent {
     let limit = max(maximumSize, StatusRecord.maximumRecordSize)
     guard record.count <= limit else { throw tooLarge(limit) }
     guard !record.isEmpty else { throw RecordError(.undecodable, "the record is empty") }
-    var (hasID, id, time): (Bool, SendID?, UnixTime?) = (false, nil, nil)
+    var (hasID, id, time, traceparent): (Bool, SendID?, UnixTime?, String?) = (false, nil, nil, nil)
     var (hasType, hasVersion): (Bool?, Bool) = (nil, false)
     var (data, unreadData): (Value?, ArraySlice<UInt8>?)
     do throws(JSONError) {
@@ -119,6 +121,13 @@ extension CloudEvent {
           let isMissing = try reader.readNull()
           time = try isMissing ? nil : reader.readTime()
           guard isMissing || time != nil else { throw reader.error("must be an RFC 3339 date-time") }
+        case "traceparent":
+          guard try reader.nextKind() == .string else {
+            try reader.skipValue()
+            return
+          }
+          let text = try reader.readString()
+          traceparent = text.utf8.count <= 128 && TraceContext(traceparent: text) != nil ? text : nil
         default: try reader.skipValue()
         }
       }
@@ -138,7 +147,7 @@ extension CloudEvent {
       do throws(JSONError) { data = try read(&reader) } catch { throw RecordError(inData: error) }
     }
     guard let data else { throw RecordError(.undecodable, "data is missing") }
-    return (CloudEvent(id: id, time: time), data)
+    return (CloudEvent(id: id, time: time, traceparent: traceparent), data)
   }
 
   private static func tooLarge(_ maximumSize: Int) -> RecordError {

@@ -50,7 +50,8 @@ extension SendRequest {
 
   /// Reads a record of the sends topic.
   ///
-  /// Unknown members of `data` are kept, others are ignored. `recordTime`, the log's timestamp of the record, is used
+  /// Unknown members of `data` are kept, others are ignored. The attribute `traceparent` of CloudEvents' distributed
+  /// tracing extension counts if `data` has none. `recordTime`, the log's timestamp of the record, is used
   /// if the event has no time. A replay may have up to `maximumRewrittenSize` bytes, because it was decoded and encoded
   /// again.
   package static func decode(
@@ -92,6 +93,7 @@ extension SendRequest {
     guard let id = event.id else { throw RecordError(.undecodable, "id must be a UUID") }
     let namesHub = fields.hub != nil
     if !namesHub { fields.hub = hub }
+    if fields.traceparent == nil { fields.traceparent = event.traceparent }
     do throws(JSONError) {
       return (try fields.request(id: id, acceptedAt: event.time ?? recordTime.writable), namesHub, event.time != nil)
     } catch {

@@ -7,8 +7,11 @@ final class HubEntry: Sendable {
   let authenticators: [any Authenticator]
   let metrics: HubMetrics
   let quotas: HubQuotas
+  /// Nil: sends are not traced.
+  let tracing: Tracing?
 
-  init(_ hub: FrontEndHub, quotas store: any CallerQuotaStore) {
+  init(_ hub: FrontEndHub, quotas store: any CallerQuotaStore, tracing: Tracing? = nil) {
+    self.tracing = tracing
     name = hub.name
     authenticators = hub.authenticators
     metrics = HubMetrics(hub: hub.name)

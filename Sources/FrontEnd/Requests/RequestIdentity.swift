@@ -72,6 +72,14 @@ enum Identities {
     generator.withLock { .random(using: &$0) }
   }
 
+  /// Begins the span of a send's acceptance; nil if the send is not traced. `traceparent`: the caller's, which is valid.
+  static func trace(of traceparent: String?, by tracing: Tracing) -> AcceptTrace? {
+    generator.withLock { generator in
+      tracing.begin(traceparent: traceparent, using: &generator)
+        .map { AcceptTrace(context: $0.context, parent: $0.parent) }
+    }
+  }
+
   /// Returns the id of a send that is accepted now (UUID version 7).
   static func send(at now: UnixTime) -> SendID { generator.withLock { .timeOrdered(at: now, using: &$0) } }
 }

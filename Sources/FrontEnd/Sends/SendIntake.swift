@@ -31,10 +31,13 @@ struct SendIntake: Sendable {
       if let held = submission.scheduled {
         try await hold([held], into: hub)
         hub.metrics.scheduled.increment()
+        trace([(submission.acceptance, nil)], in: hub)
         return
       }
       // The sink returns as many results as it gets records.
-      try count(await sink.send([record])[0], into: hub, since: start)
+      let result = await sink.send([record])[0]
+      trace([(submission.acceptance, result.failure)], in: hub)
+      try count(result, into: hub, since: start)
     } catch {
       if !isTried || Refusal(describing: error).isCertain { await admission.giveBack([0], at: clock.now()) }
       throw error
@@ -48,7 +51,9 @@ struct SendIntake: Sendable {
     do throws(Refusal) {
       let record = try record(of: submission.send)
       guard hub.quotas.admitAtOnce(submission) else { return nil }
-      return PreparedSend(record: record, sender: submission.send.sender ?? "", receivedAt: submission.receivedAt)
+      return PreparedSend(
+        record: record, sender: submission.send.sender ?? "", receivedAt: submission.receivedAt,
+        acceptance: submission.acceptance)
     } catch {
       return nil
     }
@@ -58,6 +63,7 @@ struct SendIntake: Sendable {
   func finish(
     _ send: PreparedSend, _ result: SendResult, into hub: HubEntry, since start: ContinuousClock.Instant
   ) throws(Refusal) {
+    if send.acceptance != nil { trace([(send.acceptance, result.failure)], in: hub) }
     do throws(Refusal) {
       try count(result, into: hub, since: start)
     } catch {
@@ -118,7 +124,9 @@ struct SendIntake: Sendable {
     }
     if !records.isEmpty {
       var accepted = 0
-      for (index, outcome) in zip(recordIndices, await sink.send(records)) {
+      let outcomes = await sink.send(records)
+      trace(zip(recordIndices, outcomes).map { (submissions[$0].acceptance, $1.failure) }, in: hub)
+      for (index, outcome) in zip(recordIndices, outcomes) {
         switch outcome {
         case .success: accepted += 1
         case .failure(let error): results[index] = .failure(Refusal(describing: error))
@@ -134,6 +142,7 @@ struct SendIntake: Sendable {
         // All or none.
         try await hold(held, into: hub)
         hub.metrics.scheduled.increment(by: held.count)
+        trace(heldIndices.map { (submissions[$0].acceptance, nil) }, in: hub)
       } catch {
         for index in heldIndices { results[index] = .failure(Refusal(describing: error)) }
       }
@@ -179,6 +188,17 @@ struct SendIntake: Sendable {
     }
   }
 
+  /// Ends the spans of sends that Kafka or the schedule has, or has refused.
+  private func trace(_ ended: @autoclosure () -> [(acceptance: Acceptance?, failure: RDKafkaError?)], in hub: HubEntry)
+  {
+    guard let tracing = hub.tracing else { return }
+    let now = clock.now()
+    let spans = ended().compactMap { acceptance, failure in
+      acceptance.map { $0.span(topic: topics.intake(of: hub.name), hub: hub.name, to: now, failure: failure) }
+    }
+    if !spans.isEmpty { tracing.sink.record(spans) }
+  }
+
   /// Throws if the send would be refused in any case, before anything is taken from its sender's quotas.
   private func requireRoom() throws(Refusal) {
     guard !sink.refusesRecords else { throw Refusal(.kafkaUnavailable, "Kafka is unavailable; nothing was accepted") }
@@ -207,6 +227,36 @@ struct PreparedSend: Sendable {
   let record: ProducerRecord
   fileprivate let sender: String
   fileprivate let receivedAt: UnixTime
+  fileprivate let acceptance: Acceptance?
+}
+
+/// The beginning of a traced send.
+private struct Acceptance: Sendable {
+  let trace: AcceptTrace
+  let send: SendID
+  let start: UnixTime
+  let isHeld: Bool
+
+  func span(topic: String, hub: HubName, to end: UnixTime, failure: RDKafkaError?) -> TraceSpan {
+    var attributes = TraceSpan.messaging("send", topic: topic, send: send, hub: hub)
+    if isHeld { attributes.append(("fanfare.scheduled", .text("true"))) }
+    let failure = failure?.code.description
+    if let failure { attributes.append(("error.type", .text(failure))) }
+    return TraceSpan(
+      "send accept", .producer, trace.context, parent: trace.parent, from: start, to: end, attributes: attributes,
+      failure: failure)
+  }
+}
+
+extension Submission {
+  /// Nil if it is not traced.
+  fileprivate var acceptance: Acceptance? {
+    trace.map { Acceptance(trace: $0, send: send.id, start: receivedAt, isHeld: isHeld) }
+  }
+}
+
+extension SendResult {
+  fileprivate var failure: RDKafkaError? { if case .failure(let error) = self { error } else { nil } }
 }
 
 /// Makes records durable. Called by the front end; implemented by RDKafka's producer.

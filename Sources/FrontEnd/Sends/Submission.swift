@@ -10,6 +10,8 @@ struct Submission: Hashable, Sendable {
   let receivedAt: UnixTime
   /// Whether the send is held until `send.acceptedAt`, instead of produced at once.
   let isHeld: Bool
+  /// The span of its acceptance; nil if it is not traced.
+  let trace: AcceptTrace?
 
   /// Makes a send from the fields of a request. Every send of the front end is made here.
   ///
@@ -18,7 +20,9 @@ struct Submission: Hashable, Sendable {
     var fields = fields
     fields.hub = origin.caller.hub.name
     fields.sender = origin.caller.user
-    fields.traceparent = origin.traceparent
+    trace = origin.caller.hub.tracing.flatMap { Identities.trace(of: origin.traceparent, by: $0) }
+    // The steps behind the front end belong below its own.
+    fields.traceparent = trace?.context.traceparent ?? origin.traceparent
     do throws(JSONError) {
       send = try fields.request(id: id, acceptedAt: heldUntil ?? origin.receivedAt)
     } catch {
@@ -35,8 +39,8 @@ struct Submission: Hashable, Sendable {
     guard isCovered else { throw Refusal(.impossible, "native covers none of the platforms that the send may go to") }
   }
 
-  private init(send: SendRequest, receivedAt: UnixTime, isHeld: Bool) {
-    (self.send, self.receivedAt, self.isHeld) = (send, receivedAt, isHeld)
+  private init(send: SendRequest, receivedAt: UnixTime, isHeld: Bool, trace: AcceptTrace?) {
+    (self.send, self.receivedAt, self.isHeld, self.trace) = (send, receivedAt, isHeld, trace)
   }
 
   /// The entry in the schedule; nil for a send that is produced at once.
@@ -50,8 +54,15 @@ struct Submission: Hashable, Sendable {
         id: id, hub: send.hub, sender: send.sender, acceptedAt: send.acceptedAt, audience: send.audience,
         platforms: send.platforms, content: send.content, timeToLive: send.timeToLive, priority: send.priority,
         collapseKey: send.collapseKey, traceparent: send.traceparent, maximumPerSecond: send.maximumPerSecond),
-      receivedAt: receivedAt, isHeld: isHeld)
+      receivedAt: receivedAt, isHeld: isHeld, trace: trace)
   }
+}
+
+/// The place of a send's acceptance in its trace.
+struct AcceptTrace: Hashable, Sendable {
+  let context: TraceContext
+  /// The caller's span; nil if the trace begins here.
+  let parent: UInt64?
 }
 
 /// The request that sends came with.

@@ -204,7 +204,7 @@ package final class TokenKeys: Service {
     // Once for each reason: a file is read every second.
     case .failed(let reason):
       if before != reason {
-        logger.error("Token keys could not be fetched; the old ones stay", metadata: [LogKeys.cause: "\(reason)"])
+        logger.warning("Token keys could not be fetched; the old ones stay", metadata: [LogKeys.cause: "\(reason)"])
       }
     }
   }

@@ -18,6 +18,9 @@ package struct LedgerBatch: Sendable {
   /// Undecodable records by topic, with the first error.
   private(set) var undecodable: [String: (count: Int, reason: RecordError)] = [:]
 
+  /// The settled work items of sampled sends, whose spans end with the transaction.
+  private(set) var traces: [LedgerTrace] = []
+
   init() {}
 
   /// Decodes records. Undecodable ones are counted and skipped: the worker dead-letters them.
@@ -31,7 +34,7 @@ package struct LedgerBatch: Sendable {
       }
       timestamps[record.topicPartition] = record.timestamp
       do throws(RecordError) {
-        try Self.append(record, to: &entries, topics: topics, maximumDevices: maximumDevices)
+        try append(record, topics: topics, maximumDevices: maximumDevices)
         recordsByTopic[record.topic, default: 0] += 1
       } catch {
         undecodable[record.topic, default: (0, error)].count += 1
@@ -42,6 +45,7 @@ package struct LedgerBatch: Sendable {
   /// Appends a later batch.
   mutating func append(_ next: LedgerBatch) {
     entries += next.entries
+    traces += next.traces
     positions.merge(next.positions) { $1 }
     timestamps.merge(next.timestamps) { $1 }
     firstTimestamps.merge(next.firstTimestamps) { first, _ in first }
@@ -51,8 +55,8 @@ package struct LedgerBatch: Sendable {
     undecodable.merge(next.undecodable) { ($0.count + $1.count, $0.reason) }
   }
 
-  private static func append(
-    _ record: ConsumedRecord, to entries: inout [LedgerEntry], topics: Topics, maximumDevices: Int
+  private mutating func append(
+    _ record: ConsumedRecord, topics: Topics, maximumDevices: Int
   ) throws(RecordError) {
     guard record.topic == topics.status else {
       let recordTime = UnixTime(milliseconds: max(0, record.timestamp))
@@ -66,11 +70,32 @@ package struct LedgerBatch: Sendable {
       }
     }
     let status = try StatusRecord.decode(record.value)
+    if let parent = status.traceparent.flatMap(TraceContext.init(traceparent:)), parent.isSampled {
+      traces.append(LedgerTrace(parent: parent, send: status.send, hub: status.hub, state: status.state))
+    }
     if status.span == 1 {
       entries.append(.settled(LedgerEntry.Settlement(status, maximumDevices: maximumDevices)))
     } else {
       // Each page counts once, whichever records tell of it.
       entries += status.eachPart.map { .settled(LedgerEntry.Settlement($0, maximumDevices: maximumDevices)) }
     }
+  }
+}
+
+/// A settled work item of a sampled send.
+struct LedgerTrace: Sendable {
+  let parent: TraceContext
+  let send: SendID
+  let hub: HubName
+  let state: StatusRecord.State
+
+  /// The span of its recording.
+  func span(topic: String, from start: UnixTime, to end: UnixTime) -> TraceSpan {
+    var generator = SystemRandomNumberGenerator()
+    return TraceSpan(
+      "send settle", .consumer, parent.child(using: &generator), parent: parent.span, from: start, to: end,
+      attributes: TraceSpan.messaging("process", topic: topic, send: send, hub: hub) + [
+        ("fanfare.state", .text(state.rawValue))
+      ])
   }
 }

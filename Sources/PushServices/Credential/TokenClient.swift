@@ -38,7 +38,7 @@ struct TokenClient: Sendable {
     request.headers.add(name: "accept", value: "application/json")
     request.body = .bytes(ByteBuffer(bytes: Self.encode(form)))
     do { return try await answer(to: request) } catch {
-      logger.warning("token endpoint not reached", metadata: [LogKeys.error: "\(error)"])
+      logger.warning("Token endpoint not reached", metadata: [LogKeys.error: "\(error)"])
       return .unavailable(status: 0, retryAfter: nil)
     }
   }

@@ -39,22 +39,40 @@ enum ClientNotice: Sendable {
     if case .error(let error) = self { error.code == .unreachable } else { false }
   }
 
-  /// Writes the notice to the log. librdkafka reports every broken connection as an error.
-  /// Most heal; other errors show those that do not.
+  /// Writes the notice to the log, at the level of what an operator must do.
+  ///
+  /// librdkafka reports a broken connection twice, as an event and as a line of its log, and of each broker. Most heal:
+  /// only an outage of the whole cluster is an error.
   func log(to logger: Logger) {
     switch self {
     case .log(let level, let facility, let text):
-      let swiftLevel: Logger.Level =
-        switch level {
-        case ...4: .notice
-        case 5, 6: .info
-        default: .debug
-        }
       logger.log(
-        level: swiftLevel, "librdkafka reports", metadata: [LogKeys.facility: "\(facility)", LogKeys.text: "\(text)"])
+        level: Self.level(syslog: level, facility: facility), "librdkafka reports",
+        metadata: [LogKeys.facility: "\(facility)", LogKeys.text: "\(text)"])
     case .error(let error):
-      logger.log(
-        level: error.isFatal ? .error : .notice, "The Kafka client has an error", metadata: [LogKeys.error: "\(error)"])
+      let metadata: Logger.Metadata = [LogKeys.error: "\(error)"]
+      if error.isFatal {
+        logger.error("Kafka client has failed", metadata: metadata)
+      } else if error.number == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN.rawValue {
+        logger.error("No Kafka broker is reachable", metadata: metadata)
+      } else if error.code == .unreachable || error.code == .timedOut {
+        logger.info("Connection to a Kafka broker failed", metadata: metadata)
+      } else if error.code == .unauthorized {
+        logger.error("Kafka refuses this client", metadata: metadata)
+      } else {
+        logger.warning("Kafka client reports an error", metadata: metadata)
+      }
+    }
+  }
+
+  private static func level(syslog level: Int32, facility: String) -> Logger.Level {
+    switch (level, facility) {
+    // Error events say the same.
+    case (_, "FAIL"), (_, "ERROR"): .debug
+    case (...2, _): .error
+    case (3...4, _): .warning
+    case (5, _): .info
+    default: .debug
     }
   }
 }

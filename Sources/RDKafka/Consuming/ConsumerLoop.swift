@@ -94,7 +94,7 @@ struct ConsumerLoop {
     do {
       try handle.beginLeaving()
     } catch {
-      logger.notice("Consumer cannot leave its group", metadata: [LogKeys.error: "\(error)"])
+      logger.warning("Consumer cannot leave its group", metadata: [LogKeys.error: "\(error)"])
       leaveDeadline = .now
     }
   }
@@ -108,7 +108,7 @@ struct ConsumerLoop {
           commits.end(ticket, error.map { .failure($0) } ?? .success(()))
         } else if let error {
           // An automatic commit. The next one covers the same offsets.
-          logger.notice("Stored offsets were not committed", metadata: [LogKeys.error: "\(error)"])
+          logger.info("Stored offsets were not committed", metadata: [LogKeys.error: "\(error)"])
         }
       case .notice(let notice):
         if case .log(let level, let facility, let text) = notice, level >= 7, configuration.readsJoinStates {

@@ -1,6 +1,5 @@
 import FanfareCore
 import FrontEnd
-import Logging
 
 /// The configuration of the product; every role reads and checks all of it.
 ///
@@ -23,9 +22,9 @@ package struct Settings: Sendable {
   package let hubs: [HubSettings]
   /// The receivers of outcomes, by name.
   let hooks: [HookSettings]
-  let logLevel: Logger.Level
-  /// The key of the hashes in the security log; nil: a random one.
-  let securityKey: [UInt8]?
+  let log: LogSettings
+  /// Nil: sends are not traced.
+  let tracing: TracingSettings?
   /// The variables with the program's prefix that match no key, sorted, each with the nearest known one.
   package internal(set) var unknownVariables: [String] = []
 
@@ -52,24 +51,20 @@ package struct Settings: Sendable {
     let worker = reader.collect { () throws(SettingsError) in try WorkerSettings(from: reader) }
     let console = reader.collect { () throws(SettingsError) in try ConsoleSettings(from: reader) }
     let operations = reader.collect { () throws(SettingsError) in try OperationsSettings(from: reader) }
-    let level = reader.collect { () throws(SettingsError) in
-      try reader.choice("log.level", default: Logger.Level.info)
-    }
-    let securityKey = reader.collect { () throws(SettingsError) in try Self.securityKey(from: reader) }
+    let log = reader.collect { () throws(SettingsError) in try LogSettings(from: reader) }
+    let tracing = reader.collect { () throws(SettingsError) in try TracingSettings(from: reader) }
     hubs = names.compactMap { name in
       reader.collect { () throws(SettingsError) in try HubSettings(name, from: reader) }
     }
     hooks = HookSettings.all(of: hubs, from: reader)
     if let error = SettingsError(reader.mistakes) { throw error }
     guard let kafka, let registry, let days, let ledger, let authentication, let api, let worker, let operations,
-      let console,
-      let level, let securityKey
+      let console, let log, let tracing
     else { preconditionFailure("a section of the settings failed without a mistake") }
     (self.kafka, self.registry, self.ledger, self.authentication) = (kafka, registry, ledger, authentication)
-    self.console = console
-    (self.api, self.worker, self.operations, logLevel) = (api, worker, operations, level)
+    (self.api, self.worker, self.operations, self.console) = (api, worker, operations, console)
+    (self.log, self.tracing) = (log, tracing)
     registrationLifetime = days == 0 ? nil : .seconds(Int64(days) * 86_400)
-    self.securityKey = securityKey
   }
 
   private static func hubNames(from reader: SettingsReader) throws(SettingsError) -> [HubName] {
@@ -82,14 +77,5 @@ package struct Settings: Sendable {
     }
     guard !hubs.isEmpty else { throw SettingsError("hubs", "must name at least one hub") }
     return hubs
-  }
-
-  private static func securityKey(from reader: SettingsReader) throws(SettingsError) -> [UInt8]? {
-    guard let text = try reader.secretFile(at: "log.securityKeyFile")?.text() else { return nil }
-    let key = Array(text.utf8)
-    guard (16...4096).contains(key.count) else {
-      throw SettingsError("log.securityKeyFile", "must name a file with 16 to 4096 bytes of secret text")
-    }
-    return key
   }
 }

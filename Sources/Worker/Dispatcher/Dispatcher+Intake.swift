@@ -28,7 +28,7 @@ extension Dispatcher {
     }
     if let hub = table.number(of: incoming.send.hub) {
       switch incoming {
-      case .send(let send): begin(send, hub: hub, record: record, origin: origin)
+      case .send(let send): begin(send, hub: hub, record: record, origin: origin, at: now)
       case .retry(let retry): begin(retry, hub: hub, record: record, origin: origin, at: now, into: &effects)
       case .segment(let segment): begin(segment, hub: hub, record: record, origin: origin, into: &effects)
       }
@@ -57,12 +57,20 @@ extension Dispatcher {
   }
 
   /// Makes an item of a send, unless the send is already known.
-  private mutating func begin(_ send: SendRequest, hub: Int, record: ConsumedRecord, origin: Origin) {
+  private mutating func begin(
+    _ send: SendRequest, hub: Int, record: ConsumedRecord, origin: Origin, at now: Moment
+  ) {
     let bytes = record.value.count
     guard let slot = admit(send.identity, hub: hub, origin: origin, bytes: bytes) else { return }
     items[slot].hold(send, until: expiry(of: send))
+    beginTrace(slot, send, at: now)
     guard let lane = Self.lane(of: send, record: record) else { return resolve(slot) }
     if items.enter(slot, lane: lane) { resolve(slot) }
+  }
+
+  /// Begins the item's span if its send is sampled.
+  mutating func beginTrace(_ slot: Int, _ send: SendRequest, isPage: Bool = false, at now: Moment) {
+    if traces.begin(slot, send, isPage: isPage, at: now.wall, using: &generator) { items[slot].trace() }
   }
 
   /// Puts a record into a slot; nil if its send is known: the record settles with the item that

@@ -169,13 +169,17 @@ extension Dispatcher {
     }
     watchFailures(of: page, delivered: counts.total, listed: listed, into: &effects)
     let part = pagePart(StatusPart(part: page.number, parts: page.pages, counts: counts), of: send)
+    let traceparent = items[slot].isTraced ? traces.traceparent(of: slot) : nil
+    let isDeferred = listed.contains { $0.phase == .deferred }
+    let isEmpty = listed.isEmpty && counts.isEmpty
+    let state: StatusRecord.State = page.state == .cut ? .cancelled : isEmpty ? .noTarget : .settled
+    if items[slot].isTraced { endTrace(slot, of: send, as: isDeferred ? nil : state, at: now, into: &effects) }
     items.settle(slot, records: 1)
-    if listed.contains(where: { $0.phase == .deferred }) {
+    if isDeferred {
       produce(RetryRecord(listed[...], of: send, part, deferrals: 1, at: now), for: slot, at: now, into: &effects)
     } else {
-      let isEmpty = listed.isEmpty && counts.isEmpty
-      let state: StatusRecord.State = page.state == .cut ? .cancelled : isEmpty ? .noTarget : .settled
-      let status = StatusRecord(of: send, as: state, part, devices: listed.map(\.result), at: now.wall)
+      let status = StatusRecord(
+        of: send, as: state, part, devices: listed.map(\.result), at: now.wall, traceparent: traceparent)
       produce(status, of: .page, for: slot, into: &effects)
     }
     effects.tallies.pages.append(items[slot].hub)

@@ -66,6 +66,7 @@ extension Dispatcher {
     if items[slot].submit(index, at: now.uptime), !items[slot].isPage {
       effects.tallies.dispatched.append(items[slot].hub)
     }
+    if items[slot].isTraced { traces.pushed(slot, on: table.platform(ofSender: sender), at: now.wall) }
     lanes.submitted(ticket, to: sender, at: now.uptime)
     if lanes[sender].silence.isNoticed { passFirstAttempt(slot, index) }
     effects.submissions[sender].append(

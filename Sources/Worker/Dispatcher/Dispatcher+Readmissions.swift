@@ -207,6 +207,7 @@ extension Dispatcher {
   ) {
     let hub = items[slot].hub
     items[slot].hold(retry.send, until: expiry(of: retry.send))
+    beginTrace(slot, retry.send, isPage: retry.parts > 1 || isOfPage(retry), at: now)
     holdRoom(for: retry, in: slot, nil, at: now)
     let longestRest = deferral.hasRetryTopics ? configuration.times.longestRest : nil
     // Not kept in a variable: a second reference would copy all devices with the first change.

@@ -126,7 +126,7 @@ extension Dispatcher {
       }
       switch control {
       case .running:
-        openPage(of: ticket)
+        openPage(of: ticket, at: now)
         open += 1
         if let page = broadcasts.openPages.last, open <= 2 {
           goOn(page.slot, open == 1 ? .whole : .none, at: now, into: &effects)
@@ -174,7 +174,7 @@ extension Dispatcher {
     return isWaiting
   }
 
-  private mutating func openPage(of segment: Ticket) {
+  private mutating func openPage(of segment: Ticket, at now: Moment) {
     guard let walk = broadcasts[walk: segment.slot], let send = items[segment.slot].send,
       let number = broadcasts[walk: segment.slot]?.openPage()
     else { return }
@@ -183,6 +183,7 @@ extension Dispatcher {
     let source = WorkItem.Source(origin: items[segment.slot].origin, hub: items[segment.slot].hub)
     let slot = items.occupy(source, as: .page)
     items[slot].hold(send, until: expiresAt)
+    beginTrace(slot, send, isPage: true, at: now)
     items.dispatch(slot, [], isBulk: true)
     broadcasts.open(page, items.ticket(slot))
   }

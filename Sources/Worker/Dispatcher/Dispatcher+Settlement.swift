@@ -16,6 +16,9 @@ extension Dispatcher {
           sender: SenderTable.place(hub: items[slot].hub, platform: items[slot].devices[index].target.platform),
           outcome: outcome, reason: reason, latency: max(0, now.wall.milliseconds - acceptedAt.milliseconds)))
     }
+    if items[slot].isTraced {
+      traces.finished(slot, on: items[slot].devices[index].target.platform, as: outcome, status: status, at: now.wall)
+    }
     passFirstAttempt(slot, index)
     closeDevice(slot, at: now, into: &effects)
   }
@@ -48,6 +51,7 @@ extension Dispatcher {
       parts: resumed?.parts ?? pieces.count, attempt: resumed?.attempt, counts: resumed?.counts ?? OutcomeCounts())
     // A repetition after a crash may find other devices and need other parts: the attempt's id tells the two apart.
     if resumed == nil, part.parts > 1 { part.attempt = AttemptID.random(using: &generator) }
+    let traceparent = items[slot].isTraced ? traces.traceparent(of: slot) : nil
     var isDeferred = false
     var held: RetryRecord?
     for number in 0..<pieces.count {
@@ -60,10 +64,12 @@ extension Dispatcher {
           at: now)
         if deferral.hasRetryTopics { produce(retry, for: slot, at: now, into: &effects) } else { held = retry }
       } else {
-        let status = StatusRecord(of: send, as: state, part, devices: devices.map { $0.result }, at: now.wall)
+        let status = StatusRecord(
+          of: send, as: state, part, devices: devices.map { $0.result }, at: now.wall, traceparent: traceparent)
         produceStatus(status, for: slot, into: &effects)
       }
     }
+    if items[slot].isTraced { endTrace(slot, of: send, as: isDeferred ? nil : state, at: now, into: &effects) }
     items.settle(slot, records: pieces.count)
     // A send in several parts counts at its first settlement only; otherwise it would count once for each deferred
     // part.
@@ -72,6 +78,15 @@ extension Dispatcher {
     }
     advanceLane(slot)
     if let held { hold(held, in: slot, at: now) }
+  }
+
+  /// Ends the item's span; `state` is nil if it is deferred.
+  mutating func endTrace(
+    _ slot: Int, of send: SendRequest, as state: StatusRecord.State?, at now: Moment, into effects: inout Effects
+  ) {
+    let topic = partitions.offsets.partition(of: items[slot].origin)?.topic ?? topics.sends
+    effects.spans += traces.end(
+      slot, of: send, as: state?.rawValue ?? "deferred", topic: topic, at: now.wall, using: &generator)
   }
 
   /// Writes an item's remaining work to a retry topic.
@@ -143,6 +158,7 @@ extension Dispatcher {
 
   /// Removes the item from the other components.
   private mutating func release(_ slot: Int) {
+    if items[slot].isTraced { traces.forget(slot) }
     switch items[slot].kind {
     case .send, .readmitted: readmissions.release(slot, of: items[slot].hub)
     case .plan, .segment, .page: broadcasts.release(slot)

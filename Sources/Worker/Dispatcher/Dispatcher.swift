@@ -63,10 +63,13 @@ struct Dispatcher: Sendable {
   var refusals = RefusedProductions()
   var unserved = UnservedPlatforms()
   var unknownHubs = UnknownHubs()
+  var traces: ActiveTraces
   var generator: SplitMix64
 
-  /// `seed` decides the jitter of delays.
-  init(configuration: WorkerConfiguration, table: SenderTable, topics: Topics, seed: UInt64) {
+  /// `seed` decides the jitter of delays and the ids of spans. `isTracing`: sampled sends have spans.
+  init(
+    configuration: WorkerConfiguration, table: SenderTable, topics: Topics, seed: UInt64, isTracing: Bool = false
+  ) {
     self.configuration = configuration
     self.table = table
     self.topics = topics
@@ -78,6 +81,7 @@ struct Dispatcher: Sendable {
     lanes = PlatformLanes(table, configuration)
     deferral = DeferralPolicy(topics: topics, longestRest: configuration.times.longestRest)
     readmissions = Readmissions(senders: table.senders.count)
+    traces = ActiveTraces(isEnabled: isTracing)
     generator = SplitMix64(seed: seed)
   }
 

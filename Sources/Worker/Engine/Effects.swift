@@ -24,6 +24,8 @@ struct Effects: Sendable {
   var hasNewHubs = false
   /// For the metrics.
   var tallies = Tallies()
+  /// Finished spans of sampled sends.
+  var spans: [TraceSpan] = []
   /// For the log.
   var alarms = Alarms()
 

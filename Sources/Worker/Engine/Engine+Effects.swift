@@ -20,6 +20,7 @@ extension Engine {
     if effects.credit != 0 { source.grant(records: effects.credit) }
     if effects.hasNewHubs { metrics.extend(to: table) }
     metrics.count(effects.tallies)
+    if !effects.spans.isEmpty { spans?.record(effects.spans) }
     for alarm in effects.alarms.list { log(alarm) }
     if effects.alarms.suppressed > 0 {
       logger.error(

@@ -17,6 +17,8 @@ struct Engine {
   let delays: any DelayClock
   let mailbox: Mailbox
   let logger: Logger
+  /// Takes the spans of sampled sends; nil: sends are not traced.
+  let spans: (any SpanSink)?
   /// Told about the held segments of broadcasts once a second.
   let reportSegments: @Sendable ([HeldSegments]) -> Void
   /// Told when the readiness problems change.
@@ -33,7 +35,7 @@ struct Engine {
     configuration: WorkerConfiguration, source: any RecordSource, sink: any RecordSink, broadcastSink: any RecordSink,
     registry: any DeviceRegistry, broadcasts: any BroadcastStore & PushQuotaStore, table: SenderTable,
     topics: Topics, clock: any WallClock, delays: any DelayClock, mailbox: Mailbox, logger: Logger,
-    reportSegments: @escaping @Sendable ([HeldSegments]) -> Void,
+    spans: (any SpanSink)?, reportSegments: @escaping @Sendable ([HeldSegments]) -> Void,
     reportReadiness: @escaping @Sendable ([String]) -> Void
   ) {
     self.configuration = configuration
@@ -47,9 +49,11 @@ struct Engine {
     self.mailbox = mailbox
     self.logger = logger
     self.reportSegments = reportSegments
+    self.spans = spans
     self.reportReadiness = reportReadiness
     dispatcher = Dispatcher(
-      configuration: configuration, table: table, topics: topics, seed: UInt64.random(in: 0 ... .max))
+      configuration: configuration, table: table, topics: topics, seed: UInt64.random(in: 0 ... .max),
+      isTracing: spans != nil)
     metrics = WorkerMetrics(table: table, group: configuration.consumerGroup)
     readinessProblems = dispatcher.readinessProblems
     reportReadiness(readinessProblems)
@@ -110,7 +114,9 @@ struct Engine {
       dispatcher.lose(partitions, rebalance, into: &effects)
     case .failed(let error):
       if error.isFatal { failure = error }
-      logger.error("The consumer reported an error", metadata: [LogKeys.error: "\(error)"])
+      logger.log(
+        level: error.isFatal ? .error : .warning, "Kafka consumer reports an error",
+        metadata: [LogKeys.error: "\(error)"])
     }
   }
 

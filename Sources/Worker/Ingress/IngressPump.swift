@@ -91,7 +91,9 @@ package final class IngressPump: Service {
       // Everything before has been produced.
       case .assigned(_, let rebalance), .revoked(_, let rebalance), .lost(_, let rebalance): rebalance.complete()
       case .failed(let error):
-        logger.error("Consumer of an ingress topic reported an error", metadata: [LogKeys.error: "\(error)"])
+        logger.log(
+          level: error.isFatal ? .error : .warning, "Consumer of an ingress topic reports an error",
+          metadata: [LogKeys.error: "\(error)"])
         if error.isFatal { return error }
       }
     }

@@ -104,6 +104,8 @@ struct WorkItem: Sendable {
   private(set) var renderings: [Rendering] = []
   /// Set for a record that was deferred.
   private(set) var resumed: Resumed?
+  /// Whether `ActiveTraces` has a span for it.
+  private(set) var isTraced = false
 
   var origin: Origin { source.origin }
   var hub: Int { source.hub }
@@ -149,6 +151,8 @@ struct WorkItem: Sendable {
     guard let rate, let send, send.maximumPerSecond != rate.perSecond else { return }
     self.send = send.with { $0.maximumPerSecond = rate.perSecond }
   }
+
+  mutating func trace() { isTraced = true }
 
   /// Takes its place in a lane: as the first, or behind others.
   mutating func enter(_ lane: UInt64, asFirst leads: Bool) {

@@ -12,10 +12,11 @@ import Testing
 
   /// A desk whose tag `news` reaches that number of devices: all are iPhones but every fourth.
   static func desk(
-    devices: Int, retryDelays: [Int] = [], seed: UInt64 = 7, configure: (inout WorkerConfiguration) -> Void = { _ in }
+    devices: Int, retryDelays: [Int] = [], seed: UInt64 = 7, isTracing: Bool = false,
+    configure: (inout WorkerConfiguration) -> Void = { _ in }
   ) -> Desk {
     var generator = SeededGenerator(seed: seed)
-    var desk = Desk(retryDelays: retryDelays) {
+    var desk = Desk(retryDelays: retryDelays, isTracing: isTracing) {
       $0.broadcasts.undividedDevices = 20
       $0.broadcasts.pageDevices = 10
       $0.broadcasts.lookUpPage = 4

@@ -58,6 +58,7 @@ struct Desk {
   var openResumption: Effects.OffsetQuestion?
   var alarms: [Alarm] = []
   var tallies: [Tallies] = []
+  var spans: [TraceSpan] = []
   var credit = 0
   var mostPushes = 0
   var isToLeave = false
@@ -84,13 +85,15 @@ struct Desk {
     senders: [HubName: [Platform: any PushSender]] = [
       .default: [.apns: ScriptedSender(.apns), .fcm: ScriptedSender(.fcm)]
     ],
-    assign: Bool = true, retryDelays: [Int] = [], configure: (inout WorkerConfiguration) -> Void = { _ in }
+    assign: Bool = true, retryDelays: [Int] = [], isTracing: Bool = false,
+    configure: (inout WorkerConfiguration) -> Void = { _ in }
   ) {
     var configuration = WorkerConfiguration()
     configuration.times.commitInterval = .zero
     configure(&configuration)
     dispatcher = Dispatcher(
-      configuration: configuration, table: SenderTable(senders), topics: Topics(retryDelays: retryDelays), seed: 1)
+      configuration: configuration, table: SenderTable(senders), topics: Topics(retryDelays: retryDelays), seed: 1,
+      isTracing: isTracing)
     unanswered = Array(repeating: 0, count: dispatcher.lanes.count)
     if assign { turn { $0.dispatcher.assign([Self.partition], Rebalance {}, at: $0.now, into: &$1) } }
   }
@@ -115,6 +118,7 @@ struct Desk {
     credit += effects.credit
     alarms += effects.alarms.list
     tallies.append(effects.tallies)
+    spans += effects.spans
     isToLeave = isToLeave || effects.group.isToLeave
     for (production, record) in effects.productions {
       // Whatever is written.
