@@ -197,7 +197,8 @@ package final class Consumer: Sendable {
     try await ends(.next, of: partitions)
   }
 
-  private func ends(_ end: Handle.End, of partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
+  private func ends(_ end: Handle.End, of partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset]
+  {
     let handle = try openHandle().handle
     let timeout = configuration.commitTimeout.timeoutMilliseconds
     return try await BlockingCalls.run { () throws(RDKafkaError) in
