@@ -105,10 +105,11 @@ import Testing
   private static func start(watching targets: [String: [String]], in directory: URL) throws -> ChildProcess {
     var text = try String(contentsOf: Self.directory.appending(path: "prometheus.yaml"), encoding: .utf8)
       .replacing("15s", with: "1s").replacing("rules/*.yaml", with: Self.directory.path + "/rules/*.yaml")
-    for (role, port) in [("api", 9101), ("worker", 9102), ("ledger", 9103)] {
+    for (role, ports) in [("api", [9101]), ("worker", [9111, 9112]), ("ledger", [9103])] {
+      let shipped = ports.map { "\"127.0.0.1:\($0)\"" }.joined(separator: ", ")
       let own = try #require(targets[role]).map { "\"\($0.dropFirst("http://".count))\"" }.joined(separator: ", ")
-      #expect(text.contains("\"127.0.0.1:\(port)\"]\n        labels: {role: \(role)}"))
-      text = text.replacing("\"127.0.0.1:\(port)\"", with: own)
+      #expect(text.contains("[\(shipped)]\n        labels: {role: \(role)}"))
+      text = text.replacing(shipped, with: own)
     }
     let file = directory.appending(path: "prometheus.yaml")
     try Data(text.utf8).write(to: file)
