@@ -234,8 +234,8 @@ let package = Package(
       swiftSettings: house),
     .testTarget(name: "TwoLaneQueueTests", dependencies: ["TwoLaneQueue"], swiftSettings: house),
     .testTarget(
-      name: "FanfareCoreTests", dependencies: ["FanfareCore", "Hooks", "Support", yams], exclude: ["Golden"],
-      swiftSettings: house),
+      name: "FanfareCoreTests", dependencies: ["FanfareCore", "Hooks", "Operations", "Support", yams],
+      exclude: ["Golden"], swiftSettings: house),
     .testTarget(
       name: "RegistryTests",
       dependencies: ["Registry", "FanfareCore", "PostgreSQL", "PrivatePostgreSQL", "Support", grdb],

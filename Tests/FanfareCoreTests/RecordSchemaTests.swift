@@ -1,4 +1,5 @@
 import FanfareCore
+import Operations
 import Testing
 
 /// Checks the records that the codec writes against the AsyncAPI document, which other programs rely on.
@@ -63,10 +64,28 @@ import Testing
     }
   }
 
-  /// Kafka's default limit is one megabyte.
+  @Test func pulsesAreAsDocumented() throws {
+    let process = Pulse.Process(id: "p1", role: "worker", version: "1", host: "h", pid: 7, startedAt: 1)
+    var pulse = Pulse(process: process, time: CodecTests.time)
+    pulse.isLast = true
+    #expect(try complaints(about: pulse.record(), schema: "PulseEvent") == [])
+    pulse.isLast = false
+    pulse.problems = [Pulse.Problem(check: "kafka", problem: "no broker answers")]
+    pulse.samples = [
+      MetricSample("fanfare_sends_accepted_total", .counter, labels: ["hub": "zoë"], value: 3),
+      MetricSample("process_cpu_seconds", .gauge, value: 1.5e-7),
+    ]
+    pulse.segments = [Pulse.Segments(hub: "default", send: "\(SendID.random())", segments: 2, pagesAhead: 9)]
+    #expect(try complaints(about: pulse.record(), schema: "PulseEvent") == [])
+    pulse.samples[0] = MetricSample(
+      String(repeating: "x", count: Pulse.maximumRecordSize), .counter, labels: [:], value: 3)
+    #expect(try complaints(about: pulse.record(), schema: "PulseEvent") == ["the record is too large"])
+  }
+
+  /// Kafka's default limit is one megabyte, which is enough for a pulse.
   @Test func documentedTopicsAllowTheLargestRecord() throws {
-    #expect(checker.channels.count == 5)
-    for (name, channel) in checker.channels {
+    #expect(checker.channels.count == 6)
+    for (name, channel) in checker.channels where name != "pulse" {
       let kafka = (channel["bindings"] as? [String: Any])?["kafka"] as? [String: Any]
       let configuration = try #require(kafka?["topicConfiguration"] as? [String: Any])
       #expect(configuration["max.message.bytes"] as? Int == StatusRecord.maximumRecordSize, "\(name)")

@@ -82,6 +82,7 @@ struct SchemaChecker {
   private static func isOf(_ type: String, _ value: JSONTree) -> Bool {
     switch (type, value) {
     case ("object", .object), ("array", .array), ("string", .string), ("boolean", .boolean), ("null", .null): true
+    case ("number", .number): true
     case ("integer", .number(let number)): number == number.rounded()
     default: false
     }

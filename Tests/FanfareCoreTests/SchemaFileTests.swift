@@ -9,7 +9,7 @@ import Testing
 @Suite struct SchemaFileTests {
   private static let files = [
     "send": "SendEvent", "status": "StatusEvent", "segment": "SegmentEvent", "retry": "RetryEvent",
-    "dead-letter": "DeadLetterEvent", "outcome": "OutcomeEvent",
+    "dead-letter": "DeadLetterEvent", "outcome": "OutcomeEvent", "pulse": "PulseEvent",
   ]
   private static let directory = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent().appending(path: "deploy/schemas")
