@@ -5,6 +5,7 @@ import Operations
 package import RDKafka
 import ServiceLifecycle
 import Synchronization
+import Worker
 
 /// Reports this process on the pulse topic, once a second.
 ///
@@ -101,7 +102,7 @@ package final class PulsePublisher: Service, NamedService {
       pulse.segments = Array((segments?() ?? []).prefix(Self.mostSegments))
     }
     do {
-      let record = ProducerRecord(topic: topic, key: Array(process.id.utf8), value: try pulse.record())
+      let record = ProducerRecord(topic: topic, key: Array(process.id.utf8), event: try pulse.record())
       producer.submit([record]) { [self] results in settle(results.first.map { $0.map { _ in } }) }
     } catch {
       settle(.failure(error))
