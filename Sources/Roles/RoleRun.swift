@@ -74,7 +74,7 @@ struct RoleRun: Sendable {
       log?.finish()
     }
     do { try await group.run() } catch {
-      var metadata: Logger.Metadata = [LogKeys.error: "\(error)"]
+      var metadata: Logger.Metadata = [LogKeys.error: "\(ErrorWords.text(error))"]
       if let failed = running.failed { metadata[LogKeys.service] = "\(failed)" }
       logger.error("Stopped because of an error", metadata: metadata)
       throw error

@@ -31,7 +31,8 @@ enum SimulatorRole {
     let announcement = Announcement(name: "simulator", file: nil, logger: runtime.logger) {
       let endpoints = try await simulator.ready()
       do { try simulator.credentials.write(to: settings.directory, endpoints: endpoints) } catch {
-        throw SettingsError("simulator.directory", "must be a directory that can be created and written: \(error)")
+        throw SettingsError(
+          "simulator.directory", "must be a directory that can be created and written: \(ErrorWords.text(error))")
       }
       return endpoints.adminURL
     }

@@ -69,6 +69,8 @@ enum ClientNotice: Sendable {
     switch (level, facility) {
     // Error events say the same.
     case (_, "FAIL"), (_, "ERROR"): .debug
+    // Concerns only brokers older than 0.11, such as the embedded cluster.
+    case (_, "AUTOCREATE"): .info
     case (...2, _): .error
     case (3...4, _): .warning
     case (5, _): .info
