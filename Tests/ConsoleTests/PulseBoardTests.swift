@@ -26,6 +26,14 @@ import Testing
     PulseSnapshot(of: board, hub: hub, isWhole: isWhole, at: clock.now())
   }
 
+  /// Whoever may write to the topic must not be able to end the front ends.
+  @Test func absurdFiguresOfARecordAreLeftOut() throws {
+    var reported = pulse(gauges: ["fanfare_consumer_partitions": 3])
+    reported.samples.append(MetricSample("fanfare_consumer_lag_seconds", .gauge, labels: ["topic": "t"], value: 1e30))
+    let read = try #require(Pulse(record: try reported.record()))
+    #expect(read.samples.map(\.value) == [3])
+  }
+
   @Test func ratesComeFromTheGrowthOfCountersAndSurviveTheirReset() {
     var board = PulseBoard()
     for value in [100.0, 150, 10] {

@@ -55,6 +55,31 @@ import Testing
     }
   }
 
+  @Test func linksOfOtherSitesAreFollowedButTheirFormsAreRefused() async throws {
+    try await Harness.run { app in
+      let session = try await Self.logIn(app)
+      for site in ["same-site", "cross-site"] {
+        let foreign = [("Sec-Fetch-Site", site)]
+        let page = try await app.request(.get, "/api/sends", as: nil, headers: session.headers + foreign)
+        #expect(page.status == 200)
+        let form = try await app.request(
+          .post, "/api/sends", as: nil, body: #"{"to":{"user":"bob"},"message":{"body":"b"}}"#,
+          headers: session.headersOfChange + foreign)
+        form.expectProblem(403, "forbidden")
+      }
+    }
+  }
+
+  @Test func anOpenPageDoesNotKeepItsSessionAlive() async throws {
+    try await Harness.run { app in
+      let session = try await Self.logIn(app)
+      app.clock.advance(by: .seconds(120))
+      let pulse = try await app.request(.get, "/api/pulse", as: nil, headers: session.headers)
+      #expect(pulse["Set-Cookie"] == nil)
+      #expect(try await app.request(.get, "/api/sends", as: nil, headers: session.headers)["Set-Cookie"] != nil)
+    }
+  }
+
   @Test func changesNeedTheTokenOfTheirSession() async throws {
     try await Harness.run { app in
       let (session, other) = (try await Self.logIn(app), try await Self.logIn(app))

@@ -19,7 +19,7 @@ export function show(main, {query, signal}) {
       h('section', {class: 'card'}, h('form', {class: 'row', onsubmit: async event => {
         event.preventDefault();
         const result = await attempt(() => get('/api/tags/' + encodeURIComponent(tag.value.trim()), signal));
-        size.textContent = result ? `${count(result.registrations)} devices have the tag ${result.tag}.` : '';
+        size.textContent = result ? `${result.isLowerBound ? 'At least ' : ''}${count(result.registrations)} devices have the tag ${result.tag}.` : '';
       }}, h('label', {class: 'wide'}, 'Tag', tag), h('button', {}, 'Count')), size)),
     answer, found, gone);
   if (!query.get('user')) return;
@@ -44,13 +44,15 @@ export function show(main, {query, signal}) {
     try {
       const page = await get('/api/tombstones?' + new URLSearchParams({user: name}), signal);
       fill(gone, card('Removed and quarantined', table('Removed and quarantined devices', [
-        {name: 'Registration', of: t => h('span', {class: 'id'}, t.registration ?? t.id ?? '–')},
-        {name: 'Platform', of: t => platformName(t.platform ?? '–')},
-        {name: 'State', of: t => badge(t.state ?? (t.quarantined ? 'quarantined' : 'removed'), 'warn')},
-        {name: 'Reason', of: t => t.reason ?? '–'}, {name: 'At', of: t => time(t.at ?? t.removedAt)},
-      ], page.tombstones ?? page.devices ?? [], 'None of this user\'s devices was removed.')));
+        {name: 'Registration', of: t => h('span', {class: 'id'}, t.registration)},
+        {name: 'Platform', of: t => t.platform ? platformName(t.platform) : '–'},
+        {name: 'State', of: t => badge(t.restorableUntil ? 'quarantined' : 'removed', 'warn')},
+        {name: 'Reason', of: t => [t.cause, t.detail].filter(Boolean).join(': ')},
+        {name: 'At', of: t => time(t.at)},
+        {name: 'Restorable until', of: t => t.restorableUntil ? time(t.restorableUntil) : '–'},
+      ], page.tombstones, 'None of this user\'s devices was removed.')));
     } catch (error) {
-      if (error.name !== 'AbortError' && error.status !== 404) toast(error.message, true);
+      if (error.name !== 'AbortError') toast(error.message, true);
     }
   };
 

@@ -32,7 +32,8 @@ struct Finding: Encodable, Hashable, Sendable {
           remedy: "See the reasons of \(circuit.platform) below. The circuit closes by itself when the service answers "
             + "again."))
     }
-    for entry in waiting where entry.oldestSeconds > 60 {
+    // Segments of a paused or slow broadcast wait on purpose.
+    for entry in waiting where entry.oldestSeconds > 60 && !entry.topic.hasSuffix(".segments") {
       findings.append(
         Finding(
           level: entry.oldestSeconds > 600 ? .critical : .warning,

@@ -97,7 +97,9 @@ struct PulseBoard: Sendable {
         switch sample.name {
         case "fanfare_pushes_in_flight":
           if let hub = sample.labels["hub"] { points[hub, default: History.Point()].inFlight += sample.value }
-        case "fanfare_consumer_lag_seconds": oldest = max(oldest, sample.value)
+        // Segments of a paused or slow broadcast wait on purpose.
+        case "fanfare_consumer_lag_seconds" where sample.labels["topic"]?.hasSuffix(".segments") != true:
+          oldest = max(oldest, sample.value)
         default: break
         }
       }

@@ -52,7 +52,8 @@ struct AccessControl: Sendable {
       if let session { try cookie.requireToken(request, session) }
       if !route.scopes.isEmpty { try caller.require(anyOf: route.scopes) }
       var response = try await handle(request, context, caller)
-      if let session { try cookie.renew(&response, session, context) }
+      // An open page asks for the pulse all the time, also when nobody is there.
+      if let session, route.path != ProtectedRoute.readPulse.path { try cookie.renew(&response, session, context) }
       return response
     } catch {
       switch Refusal(describing: error).code {

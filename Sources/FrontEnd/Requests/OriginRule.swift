@@ -22,7 +22,10 @@ struct OriginRule: Sendable {
 
   private func hasAmbientCredentials(_ request: Request, _ context: FrontEndContext) -> Bool {
     guard let field = request.headers[.authorization] else {
-      return context.clientCertificate != nil || request.headers[.cookie] != nil
+      // A link on another site may lead to the operations page, with the cookies of this site and of its neighbours. What
+      // is read so is shown to nobody else; what changes something needs the session's token besides.
+      let changes = ![.get, .head, .options].contains(request.method)
+      return context.clientCertificate != nil || (changes && request.headers[.cookie] != nil)
     }
     return field.utf8.prefix(6).elementsEqual("basic ".utf8) { $0 | 0x20 == $1 | 0x20 }
   }

@@ -129,7 +129,6 @@ package final class SpanExporter: SpanSink {
     var delay = configuration.firstRetryDelay
     for attempt in 1...attempts {
       let answer = await post(body, by: client)
-      if Task.isCancelled { return false }
       switch answer {
       case .taken:
         exported.increment(by: batch.count)
@@ -139,6 +138,7 @@ package final class SpanExporter: SpanSink {
         drop(batch.count, "refused")
         return true
       case .unavailable(let reason, let retryAfter):
+        if Task.isCancelled { return false }
         logger.warning("Spans could not be exported", metadata: ["error": "\(reason)"])
         guard attempt < attempts else { break }
         do { try await Task.sleep(for: min(max(delay, retryAfter ?? .zero), Self.longestPause)) } catch { return false }

@@ -29,6 +29,9 @@ struct APIRefusal: WordedError, Hashable {
     }
   }
 
+  /// Whether the request may have been carried out.
+  var isOutcomeUnknown: Bool { code == "outcomeUnknown" || (code == nil && status >= 500) }
+
   var description: String {
     let lines = [
       "the request was refused: \(detail) (\(status)\(code.map { " \($0)" } ?? ""))", hint,
@@ -44,7 +47,6 @@ struct APIRefusal: WordedError, Hashable {
     case "forbidden":
       "an operator grants scopes: `fanfare keys create --user NAME --scope SCOPE`, or hub.NAME.authentication.grants"
     case "keyReused": "use another --idempotency-key for another send"
-    case "outcomeUnknown": "it may have been carried out; repeat it with the same --idempotency-key"
     default: nil
     }
   }

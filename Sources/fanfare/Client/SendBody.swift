@@ -1,6 +1,7 @@
 import ArgumentParser
 import FanfareCore
 import Foundation
+import Roles
 
 /// The options that say to whom a send goes.
 struct AudienceOptions: ParsableArguments {
@@ -121,10 +122,28 @@ struct MessageOptions: ParsableArguments {
 }
 
 extension APIClient {
-  /// Posts a send. A repetition with the same key is the same send.
+  /// Posts a send. A repetition with the same key is the same send: without one in the options a random one is used, and
+  /// named if it is unknown what became of the request.
   func post(_ message: MessageOptions, to audience: AudienceOptions) async throws -> (AcceptedAnswer, json: Data) {
-    let headers = message.idempotencyKey.map { [("idempotency-key", $0)] } ?? []
-    let json = try await call(.POST, "/api/sends", body: try message.json(to: audience), headers: headers)
+    let key = message.idempotencyKey ?? UUID().uuidString.lowercased()
+    let body = try message.json(to: audience)
+    let json: Data
+    do {
+      json = try await call(.POST, "/api/sends", body: body, headers: [("idempotency-key", key)])
+    } catch {
+      if (error as? APIRefusal)?.isOutcomeUnknown ?? (error is APIUnreachable) {
+        throw UnknownOutcome(cause: "\(error)", key: key)
+      }
+      throw error
+    }
     return (try JSONDecoder().decode(AcceptedAnswer.self, from: json), json)
   }
+}
+
+/// A send that may have been accepted.
+private struct UnknownOutcome: WordedError {
+  let cause: String
+  let key: String
+
+  var description: String { "\(cause); it may have been accepted: repeat it with --idempotency-key \(key)" }
 }
