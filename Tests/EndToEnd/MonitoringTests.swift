@@ -60,11 +60,12 @@ import Testing
   /// Sends of every kind, a broadcast, a device that is gone, a failing push service and a record that nobody can read.
   private static func load(_ deployment: Deployment, _ api: Caller) async throws {
     try await register(String(repeating: "dead", count: 16), of: "alice", api)
-    try await send(#""to":{"user":"alice"}"#, api)
+    // Her first send is rejected. The second finds the device gone, or dead before it was registered.
+    try await inject(#""status":413,"reason":"PayloadTooLarge","count":1"#, deployment)
+    for _ in 0..<2 { try await send(#""to":{"user":"alice"}"#, api) }
     // The second device of a user who may have one.
     for number in 0..<2 { try await register(Population.handle(number, prefix: "6e"), of: "bob", api) }
-    let fault = #"{"service":"apns","action":"answer","status":500,"reason":"InternalServerError","count":5}"#
-    #expect(try await deployment.simulator.call("POST", "/faults", body: fault).status < 300)
+    try await inject(#""status":500,"reason":"InternalServerError","count":5"#, deployment)
     for user in 0..<10 { try await send(#""to":{"user":"\#(Population.user(user))"}"#, api) }
     try await send(#""to":{"tag":"news"}"#, api)
     let due = Date(timeIntervalSinceNow: 2).formatted(.iso8601)
@@ -73,6 +74,12 @@ import Testing
     let sends = deployment.topics.sends
     try await deployment.produce([ProducerRecord(topic: sends, key: nil, value: Array("unreadable".utf8))])
     try await deployment.arrived(devices)
+  }
+
+  /// Has the simulated APNs answer so.
+  private static func inject(_ answer: String, _ deployment: Deployment) async throws {
+    let fault = #"{"service":"apns","action":"answer",\#(answer)}"#
+    #expect(try await deployment.simulator.call("POST", "/faults", body: fault).status < 300)
   }
 
   private static func register(_ handle: String, of user: String, _ api: Caller) async throws {
