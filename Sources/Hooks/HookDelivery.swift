@@ -9,7 +9,8 @@ import Synchronization
 /// Delivers the outcomes of some hubs to one hook, from a consumer group of the hook's own.
 ///
 /// - The events of a partition arrive in order: one request of a partition is under way at a time, and a failed one is
-///   repeated until the receiver answers 2xx. Partitions proceed independently.
+///   repeated until the receiver answers 2xx. Partitions proceed independently while the records that wait are fewer
+///   than the credit, which they share.
 /// - At least once: an offset is committed only when its event and all before it were delivered or skipped. After a
 ///   crash the last requests are repeated, perhaps divided otherwise; the ids of the events stay the same.
 /// - An event that is older than `maximumAge` and still cannot be delivered is skipped, counted and logged.
