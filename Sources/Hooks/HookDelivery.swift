@@ -99,6 +99,7 @@ package final class HookDelivery: Service {
       // The group has other members only if other processes have partitions; they learn it from the receiver too.
       logger.error("Hook answered 410 and gets no more events until the restart")
       state.withLock { $0.condition = .ended }
+      showState()
       try? await gracefulShutdown()  // Throws only when cancelled, which ends the wait as well.
     }
     await client.close()
@@ -293,12 +294,16 @@ package final class HookDelivery: Service {
       metrics.lagRecords.record(consumer.lag().values.reduce(0, +))
       let oldest = backlogs.withLock { $0.values.compactMap(\.oldest).min() }
       metrics.lagSeconds.record(oldest.map { max(0, (clock.now() - $0) / .seconds(1)) } ?? 0)
-      switch state.withLock(\.condition) {
-      case .working: metrics.state.record(0)
-      case .failing: metrics.state.record(1)
-      case .ended: metrics.state.record(2)
-      }
+      showState()
       do { try await Task.sleep(for: .seconds(1)) } catch { return }
+    }
+  }
+
+  private func showState() {
+    switch state.withLock(\.condition) {
+    case .working: metrics.state.record(0)
+    case .failing: metrics.state.record(1)
+    case .ended: metrics.state.record(2)
     }
   }
 }

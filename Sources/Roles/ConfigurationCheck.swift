@@ -7,7 +7,7 @@ import RDKafka
 /// Finds all mistakes of a configuration: of its values, and of the files that it names.
 package struct ConfigurationCheck: Sendable {
   /// A role that starts with the configuration.
-  package enum Role: String, CaseIterable, Sendable { case api, worker, ledger }
+  package enum Role: String, CaseIterable, Sendable { case api, worker, ledger, hooks }
 
   /// What the check has found.
   package struct Report: Sendable {
@@ -64,6 +64,12 @@ package struct ConfigurationCheck: Sendable {
       var count = 0
       for hub in settings.hubs { try await check { count += try hub.senders(runtime).count } }
       if mistakes.isEmpty { try await check { try WorkerRole.requirePlatform(count) } }
+    }
+    if roles.contains(.hooks) {
+      for hook in settings.hooks {
+        try await check { _ = try hook.hook() }
+        try await check { _ = try hook.secrets() }
+      }
     }
     mistakes = Settings.placed(mistakes, file: try file.map(SettingsFile.init(path:)), environment: environment)
     return Report(mistakes: mistakes, unknownVariables: reading.unknownVariables, settings: settings)

@@ -33,6 +33,7 @@ package enum HooksRole {
     }
     role.services += settings.kafka.credentialWatches(logger: runtime.logger)
     role.addOperations(runtime)
+    try role.addPulse("hooks", runtime, client: try settings.kafka.client("pulse"))
     return role
   }
 

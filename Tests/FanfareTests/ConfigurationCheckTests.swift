@@ -53,6 +53,20 @@ import Testing
     #expect(report.unknownVariables == ["FANFARE_API_HOSTT (FANFARE_API_HOST is the nearest one)"])
   }
 
+  @Test func secretsOfHooksAreReadForTheirRole() async throws {
+    let secret = FileManager.default.temporaryDirectory.appending(path: "fanfare-secret-\(UUID())")
+    try Data("too short".utf8).write(to: secret)
+    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: secret) } }
+    try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: secret.path)
+    let yaml = """
+      kafka: {bootstrapServers: "127.0.0.1:1"}
+      hub: {default: {hooks: [audit]}}
+      hook: {audit: {url: "https://example.com/outcomes", secretFile: \(secret.path)}}
+      """
+    #expect(try await report(yaml, roles: [.hooks]).report.mistakes.map(\.key) == ["hook.audit.secretFile"])
+    #expect(try await report(yaml, roles: [.ledger]).report.mistakes == [])
+  }
+
   /// A missing file must not also be reported as a missing key.
   @Test func oneMistakeHasOneLine() async throws {
     let (report, _) = try await report(

@@ -25,6 +25,12 @@ export function show(main, context) {
       state => get(`/api/sends?state=${state}&limit=100`, signal))));
     if (!lists || signal.aborted) return;
     const [open, ...ended] = lists.map(list => list.sends.filter(isWide));
+    // Behind many younger sends a broadcast is not in the list; workers hold its segments.
+    const held = new Set((pulse.state?.processes ?? []).flatMap(process => process.segments ?? []).map(s => s.send));
+    for (const send of open) held.delete(send.id);
+    const others = await Promise.all([...held].slice(0, 20).map(id => get('/api/sends/' + id, signal).catch(() => null)));
+    if (signal.aborted) return;
+    open.push(...others.filter(send => send?.state === 'accepted'));
     fill(running, table('Running broadcasts', columns, open, 'No broadcast is running.'));
     fill(past, table('Ended broadcasts', columns, ended.flat().toSorted(
       (a, b) => b.acceptedAt.localeCompare(a.acceptedAt)).slice(0, 50), 'No broadcast has ended lately.'));

@@ -7,7 +7,7 @@ package struct Pulse: Hashable, Sendable {
   package struct Process: Hashable, Sendable, Codable {
     /// Unique for each start of a process: the key of its records.
     package let id: String
-    /// `api`, `worker`, `ledger`, or `demo` for all of them in one process.
+    /// `api`, `worker`, `ledger`, `hooks`, or `demo` for all of them in one process.
     package let role: String
     package let version: String
     package let host: String
