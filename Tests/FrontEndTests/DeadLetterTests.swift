@@ -83,7 +83,7 @@ import Testing
       #expect(last["next"] == .null && last["counts"] == nil)
       let filtered = try await app.request(.get, "/api/dead-letters?reason=unknownHub", as: "opal").json
       #expect(filtered["letters"]?.elements.compactMap { $0["id"]?.text } == ["0-3"])
-      for query in ["reason=x", "limit=0", "limit=201", "cursor=0", "cursor=0-1_0-2", "from=1"] {
+      for query in ["reason=x", "limit=0", "limit=201", "cursor=0", "from=1"] {
         try await app.request(.get, "/api/dead-letters?\(query)", as: "opal")
           .expectProblem(400, "invalidParameter", naming: query.split(separator: "=").first.map(String.init))
       }

@@ -16,9 +16,8 @@ extension DeadLetterPosition {
   init?(cursor: String) {
     var offsets: [Int32: Int64] = [:]
     for part in cursor.split(separator: "_", omittingEmptySubsequences: false) {
-      guard let place = LogPlace(id: part), offsets.updateValue(place.offset, forKey: place.partition) == nil else {
-        return nil
-      }
+      guard let place = LogPlace(id: part) else { return nil }
+      offsets[place.partition] = place.offset
     }
     self.init(offsets)
   }
