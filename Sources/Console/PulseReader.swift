@@ -36,7 +36,7 @@ package final class PulseReader: Service, PulseSource {
     configuration.closeTimeout = .seconds(1)
     configuration.prefetchRecords = 1000
     configuration.readsHeaders = false
-    // The role's own clients report what is wrong with Kafka.
+    // The role's other clients report faults of Kafka.
     var silent = logger
     silent.logLevel = .critical
     consumer = try Consumer(configuration: configuration, logger: silent)

@@ -6,7 +6,7 @@ struct Finding: Encodable, Hashable, Sendable {
   enum Level: String, Encodable, Sendable, CaseIterable {
     /// Sends are not delivered, or results are not recorded.
     case critical
-    /// It will become critical if nobody acts.
+    /// Becomes critical without action.
     case warning
     /// Worth knowing.
     case notice

@@ -25,7 +25,7 @@ package struct RemovedRegistration: Hashable, Sendable {
     }
   }
 
-  /// What is kept of a registration in quarantine.
+  /// The part of a registration that is kept in quarantine.
   package struct Quarantine: Hashable, Sendable {
     package let platform: Platform
     package let handle: String

@@ -60,8 +60,8 @@ extension DeadLetter {
   /// The most devices of a deferred record that are listed.
   private static let mostDevices = 200
 
-  /// Returns the letter as JSON: what a list says, and in `record` what is not secret of its record; null if it cannot
-  /// be read. Content, handles and the record's key are left out.
+  /// Returns the letter as JSON: the members of a list's entry, and `record`, null if the record cannot be read.
+  /// Content, handles and the record's key are left out.
   func json(at place: LogPlace) -> [UInt8] {
     JSONWriter.object(capacity: 1024) {
       LetterSummary(self, at: place).write(to: &$0)

@@ -52,7 +52,7 @@ struct AccessControl: Sendable {
       if let session { try cookie.requireToken(request, session) }
       if !route.scopes.isEmpty { try caller.require(anyOf: route.scopes) }
       var response = try await handle(request, context, caller)
-      // An open page asks for the pulse all the time, also when nobody is there.
+      // An open page asks for the pulse every second, also while it is unattended.
       if let session, route.path != ProtectedRoute.readPulse.path { try cookie.renew(&response, session, context) }
       return response
     } catch {

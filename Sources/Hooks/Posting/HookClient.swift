@@ -18,7 +18,7 @@ enum HookAnswer: Sendable, Equatable {
 
 /// Posts signed requests to one receiver.
 ///
-/// The name is resolved anew once a minute. Its address is checked, and connections are made to that address and no
+/// The name is resolved once a minute. Its address is checked, and connections are made to that address and no
 /// other: a name server cannot show one address to the check and another to the connection. TLS verifies the name.
 /// Redirects are not followed.
 final class HookClient: Sendable {

@@ -45,7 +45,7 @@ package final class PulsePublisher: Service, NamedService {
     production.refusesWhileUnreachable = true
     production.queueRecords = 4
     production.closeTimeout = .milliseconds(500)
-    // The role's own clients report what is wrong with Kafka.
+    // The role's other clients report faults of Kafka.
     var silent = logger
     silent.logLevel = .critical
     producer = try Producer(configuration: production, logger: silent)
