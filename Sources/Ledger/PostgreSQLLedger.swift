@@ -60,8 +60,9 @@ package final class PostgreSQLLedger: Sendable {
   private static func ledgerError(_ error: any Error) -> LedgerError {
     switch error {
     case let error as LedgerError: error
-    case let error as PostgreSQLError where error.sqlState == "42P01":
-      LedgerError(.notThere, "the ledger's tables have not been created yet")
+    // No such table; no such column.
+    case let error as PostgreSQLError where ["42P01", "42703"].contains(error.sqlState):
+      LedgerError(.notThere, "the ledger's tables have not been created or migrated yet")
     case let error as PostgreSQLError where error.code == .configuration || error.code == .programming:
       LedgerError(.unusableDatabase, "the ledger's database cannot be used: \(error)")
     default:

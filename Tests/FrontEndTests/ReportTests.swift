@@ -6,13 +6,20 @@ import Testing
   private let registration = RegistrationID.random()
   private let time = UnixTime(milliseconds: 1_795_248_000_123)
 
+  private var failures: FailureCounts {
+    var failures = FailureCounts()
+    failures.add(1, to: .init(.apns, .deviceGone, reason: "Unregistered"))
+    failures.add(3, to: .init(.wns, .failed, reason: "throttled"))
+    return failures
+  }
+
   private func report(hub: HubName = .default, sender: String? = "alice", state: SendReport.State = .settled)
     -> SendReport
   {
     SendReport(
       id: id, hub: hub, state: state, sender: sender, acceptedAt: time,
       settledAt: state == .accepted ? nil : time + .seconds(1),
-      counts: [.apns: [.delivered: 2, .deviceGone: 1], .wns: [.failed: 1], .fcm: [:]],
+      counts: [.apns: [.delivered: 2, .deviceGone: 1], .wns: [.failed: 1], .fcm: [:]], failures: failures,
       devices: [
         DeviceResult(
           registration: registration, platform: .apns, outcome: .deviceGone, reason: "Unregistered", status: 410,
@@ -33,6 +40,10 @@ import Testing
           "timeline": [
             ["event": "accepted", "at": "2026-11-21T08:00:00.123Z"],
             ["event": "settled", "at": "2026-11-21T08:00:01.123Z"],
+          ],
+          "failures": [
+            ["platform": "wns", "outcome": "failed", "reason": "throttled", "devices": 3],
+            ["platform": "apns", "outcome": "deviceGone", "reason": "Unregistered", "devices": 1],
           ],
           "devices": [
             [
@@ -57,7 +68,7 @@ import Testing
       #expect(
         try reply.json == [
           "id": .string("\(id)"), "state": .string(state.rawValue), "acceptedAt": nil, "settledAt": nil, "counts": [:],
-          "timeline": [], "devices": nil,
+          "timeline": [], "failures": [], "devices": nil,
         ])
     }
   }

@@ -34,7 +34,7 @@ import Testing
       let expected: JSON = [
         "id": .string("\(id)"), "state": "scheduled", "acceptedAt": "2026-11-21T08:00:00.000Z",
         "sendAt": .string(Self.time),
-        "course": "running", "settledAt": nil, "counts": [:], "devices": nil,
+        "course": "running", "settledAt": nil, "counts": [:], "failures": [], "devices": nil,
         "timeline": [["event": "accepted", "at": "2026-11-21T08:00:00.000Z"]],
       ]
       for user in ["alice", "opal"] {
@@ -137,6 +137,8 @@ import Testing
       let second = try await list("&limit=2&cursor=\(try #require(first.next))", as: "opal")
       #expect(second.ids == [ids[2]] && second.next == nil)
       #expect(try await list("", as: "bob").ids == [])
+      #expect(try await list("&kind=single", as: "alice").ids == ids)
+      #expect(try await list("&kind=broadcast", as: "alice").ids == [])
       #expect(try await list("&user=bob", as: "opal").ids == ids)
     }
   }

@@ -86,6 +86,7 @@ struct ScriptedHistory: SendHistory {
     let found = reports.filter { report in
       report.hub == query.hub && (query.state ?? report.state) == report.state
         && (query.sender ?? report.sender) == report.sender
+        && query.kind.map { ($0 == .broadcast) == report.isBroadcast } ?? true
     }
     let position =
       query.after.map { after in found.firstIndex { $0.id == after.send }.map { $0 + 1 } ?? found.count } ?? 0

@@ -36,7 +36,7 @@ import Testing
       #expect(
         try reply.json == [
           "id": .string("\(id)"), "state": "accepted", "acceptedAt": "2026-11-21T08:00:00.000Z", "settledAt": nil,
-          "counts": ["fcm": ["delivered": 700]], "devices": nil,
+          "counts": ["fcm": ["delivered": 700]], "failures": [], "devices": nil,
           "timeline": [["event": "accepted", "at": "2026-11-21T08:00:00.000Z"]],
           "broadcast": [
             // Seven pages in four seconds: 33 more take 18.9.
@@ -193,6 +193,8 @@ import Testing
       }
       #expect(try await list("", as: "alice").ids == [reports[0].id, reports[1].id])
       #expect(try await list("?state=settled", as: "alice").ids == [reports[1].id])
+      #expect(try await list("?kind=broadcast", as: "alice").ids == [reports[0].id])
+      #expect(try await list("?kind=single&state=settled", as: "alice").ids == [reports[1].id])
       #expect(try await list("", as: "carol").ids == [])
       let first = try await list("?limit=3", as: "opal")
       #expect(first.ids == reports[..<3].map(\.id))
@@ -209,7 +211,8 @@ import Testing
           ], "next": nil,
         ])
       for (query, name) in [
-        ("state=done", "state"), ("user=a:b", "user"), ("limit=0", "limit"), ("limit=201", "limit"),
+        ("state=done", "state"), ("kind=big", "kind"), ("user=a:b", "user"), ("limit=0", "limit"),
+        ("limit=201", "limit"),
         ("limit=x", "limit"),
         ("cursor=", "cursor"), ("cursor=\(String(repeating: "é", count: 24))", "cursor"), ("limit=1&limit=2", "limit"),
         ("from=yesterday", "from"), ("until=2026-11-21", "until"),

@@ -8,7 +8,8 @@ import Testing
 
 @testable import Ledger
 
-/// Ledgers that an earlier release has written are read completely and not migrated. See `GoldenFile`.
+/// Ledgers filled by an earlier release: they are migrated to the present tables, and everything is read. See
+/// `GoldenFile`.
 @Suite(.timeLimit(.minutes(2))) struct GoldenTests {
   private static let clock = ManualClock(at: .start)
 
@@ -25,9 +26,8 @@ import Testing
     }
     let path = directory.path("old")
     try FileManager.default.copyItem(atPath: file.url.path, toPath: path)
-    let schema = try Self.schema(of: path)
     let store = try LedgerStore(directory.settings("old"), clock: Self.clock)
-    #expect(try Self.schema(of: path) == schema, "opening the file migrates nothing")
+    let schema = try Self.schema(of: path)
     try GoldenFile("ledger.txt").expect(try await Self.survey(store))
     let reader = LedgerReader(directory.settings("old"))
     for number in Self.numbers {
@@ -49,11 +49,12 @@ import Testing
     }
     let schema = try await TestPostgreSQL.withSchema { database in
       try await GoldenDump.load(try String(contentsOf: file.url, encoding: .utf8), into: database)
-      let schema = try await GoldenDump.schema(of: database)
       let ledger = try Self.ledger(database)
+      // As a ledger does at its start; readers do not migrate.
+      _ = try await ledger.positions()
       let lines = try await Self.survey(ledger)
       ledger.close()
-      #expect(try await GoldenDump.schema(of: database) == schema, "opening the database migrates nothing")
+      let schema = try await GoldenDump.schema(of: database)
       try GoldenFile("ledger-of-postgresql.txt").expect(lines)
       return schema
     }

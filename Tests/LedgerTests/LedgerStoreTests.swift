@@ -69,6 +69,45 @@ import Testing
     #expect(report.counts == [.wns: [.delivered: 5]])
   }
 
+  @Test func failuresAreCountedByReason() async throws {
+    func failed(_ number: UInt64, _ reason: String = "BadDeviceToken") -> DeviceResult {
+      DeviceResult(
+        registration: RegistrationID(high: 7, low: number), platform: .apns, outcome: .rejected, reason: reason,
+        status: 400, attempts: 1)
+    }
+    func failures(of send: SendID) async throws -> [String] {
+      let report = try #require(try await store.report(of: send, hub: .default))
+      return report.failures.entries.map {
+        "\($0.kind.platform.rawValue) \($0.kind.outcome) \($0.kind.reason) \($0.count)"
+      }
+    }
+    // Few devices, more than are kept in one item, and those of an open send of several items.
+    let (large, open) = (SendID.random(), SendID.random())
+    let devices = [failed(1), failed(2), failed(3, "PayloadTooLarge"), Samples.device(), Samples.device(.fcm)]
+    let attempt = AttemptID.random()
+    try await store.write([
+      .send(Samples.send(id)), .status(Samples.status(id, devices: [Samples.device(), failed(5)])),
+      .send(Samples.send(large)), .status(Samples.status(large, devices: devices)), .send(Samples.send(open)),
+    ])
+    for part in 0..<2 {
+      try await store.write([.status(Samples.status(open, part: part, of: 3, attempt: attempt, devices: devices))])
+    }
+    #expect(try await failures(of: id) == ["apns rejected BadDeviceToken 1"])
+    let expected = ["apns rejected BadDeviceToken 2", "apns rejected PayloadTooLarge 1"]
+    #expect(try await failures(of: large) == expected)
+    #expect(try await failures(of: open) == ["apns rejected BadDeviceToken 4", "apns rejected PayloadTooLarge 2"])
+    try await store.write([.status(Samples.status(open, part: 2, of: 3, attempt: attempt, devices: devices))])
+    #expect(try await failures(of: open) == ["apns rejected BadDeviceToken 6", "apns rejected PayloadTooLarge 3"])
+  }
+
+  @Test func numberOfReasonsIsBounded() {
+    var counts = FailureCounts()
+    for number in 0..<100 { counts.add(1, to: .init(.fcm, .failed, reason: "r\(number)")) }
+    #expect(counts.entries.count == FailureCounts.maximumKinds + 1)
+    #expect(counts.entries.first?.kind.reason == FailureCounts.otherReason)
+    #expect(counts.entries.reduce(0) { $0 + $1.count } == 100)
+  }
+
   @Test(arguments: [StatusRecord.State.noTarget, .expired, .deadLettered])
   func sendsWithoutDevicesReportTheirState(state: StatusRecord.State) async throws {
     try await store.write([.send(Samples.send(id)), .status(Samples.status(id, state: state))])

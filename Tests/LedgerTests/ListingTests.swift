@@ -69,6 +69,23 @@ import Testing
     #expect(all.map(\.isBroadcast) == [false, true, false, false, true, false])
   }
 
+  @Test func kindFilterMatchesBroadcastsOrOthersOnly() async throws {
+    let audiences: [Audience] = [
+      .user("bob"), .tag("news"), .everyone, .registration(.random()), .device(.apns, handle: "ab"), .user("a && b"),
+      .tag("username:bob"), .init(anyOf: ["username:bob", "news"]),
+    ]
+    let sends = audiences.enumerated().map { send("alice", to: $1, after: Int64($0)) }
+    try await store.write(sends.map(Sample.send))
+    for kind in SendQuery.Kind.allCases {
+      for (sender, user) in [(nil, nil), ("alice", nil), (nil, "alice")] as [(String?, String?)] {
+        var query = SendQuery(hub: .default, sender: sender, user: user, limit: 2)
+        query.kind = kind
+        let expected = sends.filter { $0.isBroadcast == (kind == .broadcast) }.map(\.id)
+        #expect(try await pages(query).flatMap(\.self) == expected.reversed())
+      }
+    }
+  }
+
   @Test func stateFilterMatchesEachState() async throws {
     let sends = (0..<6).map { send("alice", to: .user("bob"), after: Int64($0)) }
     let states: [StatusRecord.State?] = [nil, .settled, .noTarget, .expired, .deadLettered, .cancelled]
@@ -116,5 +133,11 @@ import Testing
     try await store.write(sends.map(Sample.send) + [.status(Samples.status(sends[0].id, state: .expired))])
     let query = SendQuery(hub: .default, state: .expired)
     #expect(try await pages(query) == [[], [sends[0].id]])
+    // Broadcasts have an index.
+    let broadcast = send("alice", to: .everyone, after: -1)
+    try await store.write([.send(broadcast)])
+    var broadcasts = SendQuery(hub: .default)
+    broadcasts.kind = .broadcast
+    #expect(try await pages(broadcasts) == [[broadcast.id]])
   }
 }

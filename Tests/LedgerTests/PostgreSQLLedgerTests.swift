@@ -42,7 +42,7 @@ import Testing
 
   @Test func readerThrowsNotThereUntilTheTablesExist() async throws {
     try await withLedger { ledger, _ in
-      await #expect(throws: LedgerError(.notThere, "the ledger's tables have not been created yet")) {
+      await #expect(throws: LedgerError(.notThere, "the ledger's tables have not been created or migrated yet")) {
         try await ledger.check()
       }
       await #expect(throws: LedgerError.self) { _ = try await ledger.report(of: id, hub: .default) }

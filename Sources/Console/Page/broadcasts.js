@@ -5,14 +5,12 @@ import {get, post, may, pulse} from './api.js';
 import {platformName} from './overview.js';
 import {sendLink, stateBadge, audience, outcomeSum} from './sends.js';
 
-/** Whether the audience may be of any size. */
-const isWide = send => !/^(username:|registration\/|device\/)/.test(send.to ?? '');
-
 export function show(main, context) {
   if (context.rest[0]) return showOne(main, context, context.rest[0]);
   const {signal} = context;
   const running = h('div', {}), past = h('div', {});
-  fill(main, h('div', {class: 'head'}, h('h1', {}, 'Broadcasts')), card('Running', running), card('Ended', past));
+  fill(main, h('div', {class: 'head'}, h('h1', {}, 'Broadcasts')), card('Running', running),
+    card('Ended', past, h('p', {}, h('a', {href: '#/sends?kind=broadcast'}, 'Search all broadcasts'))));
   const columns = [
     {name: 'Broadcast', of: s => h('a', {class: 'id', href: '#/broadcasts/' + s.id}, s.id)},
     {name: 'State', of: stateBadge}, {name: 'To', of: s => audience(s.to)},
@@ -21,19 +19,13 @@ export function show(main, context) {
     {name: 'Delivered', num: true, of: s => count(outcomeSum(s.counts).delivered ?? 0)},
   ];
   async function load() {
-    const lists = await attempt(() => Promise.all(['accepted', 'settled', 'cancelled'].map(
-      state => get(`/api/sends?state=${state}&limit=100`, signal))));
+    const lists = await attempt(() => Promise.all(['state=accepted&limit=200', 'limit=50'].map(
+      query => get('/api/sends?kind=broadcast&' + query, signal))));
     if (!lists || signal.aborted) return;
-    const [open, ...ended] = lists.map(list => list.sends.filter(isWide));
-    // Behind many younger sends a broadcast is not in the list; workers hold its segments.
-    const held = new Set((pulse.state?.processes ?? []).flatMap(process => process.segments ?? []).map(s => s.send));
-    for (const send of open) held.delete(send.id);
-    const others = await Promise.all([...held].slice(0, 20).map(id => get('/api/sends/' + id, signal).catch(() => null)));
-    if (signal.aborted) return;
-    open.push(...others.filter(send => send?.state === 'accepted'));
+    const [open, latest] = lists.map(list => list.sends);
     fill(running, table('Running broadcasts', columns, open, 'No broadcast is running.'));
-    fill(past, table('Ended broadcasts', columns, ended.flat().toSorted(
-      (a, b) => b.acceptedAt.localeCompare(a.acceptedAt)).slice(0, 50), 'No broadcast has ended lately.'));
+    fill(past, table('Ended broadcasts', columns, latest.filter(send => send.state !== 'accepted'),
+      'No broadcast has ended lately.'));
   }
   every(2000, load, signal);
 }
@@ -84,8 +76,7 @@ async function showOne(main, {signal}, id) {
       may('operate') && h('div', {class: 'actions'}, pause, resume, limit, cancel)),
     h('section', {class: 'card'}, h('div', {class: 'head'}, h('h2', {}, 'Progress'), state), bar, course),
     h('div', {class: 'grid'}, card('Figures', facts), card('Devices by outcome', reached)),
-    h('div', {class: 'grid'}, card('Segments by worker', workers),
-      card('Failures by reason, last 15 minutes', failures)));
+    h('div', {class: 'grid'}, card('Failures by reason', failures), card('Segments by worker', workers)));
   const samples = [];
   async function load() {
     const send = await attempt(() => get(path, signal));
@@ -117,6 +108,11 @@ async function showOne(main, {signal}, id) {
       {name: 'Devices', num: true, of: r => count(r.number)},
     ], Object.entries(send.counts).flatMap(([platform, outcomes]) => Object.entries(outcomes).map(
       ([outcome, number]) => ({platform, outcome, number}))), 'No page is finished yet.'));
+    fill(failures, table('Failures by reason', [
+      {name: 'Platform', of: f => platformName(f.platform)}, {name: 'Outcome', of: f => badge(f.outcome, 'bad')},
+      {name: 'Reason', of: f => f.reason || '–'}, {name: 'Devices', num: true, of: f => count(f.devices)},
+      {name: 'Share', num: true, of: f => percent(f.devices / all)},
+    ], send.failures, 'No device has failed in the finished pages.'));
   }
   const end = pulse.watch(now => {
     const shares = now.processes.flatMap(process => process.segments.filter(share => share.send === id)
@@ -126,11 +122,6 @@ async function showOne(main, {signal}, id) {
       {name: 'Segments', num: true, of: s => count(s.segments)},
       {name: 'Pages ahead', num: true, of: s => count(s.pagesAhead)},
     ], shares, 'No worker holds a segment of it.'));
-    fill(failures, h('p', {class: 'muted'}, 'Of all sends of this hub.'), table('Failures', [
-      {name: 'Platform', of: o => platformName(o.platform)}, {name: 'Outcome', of: o => badge(o.outcome, 'bad')},
-      {name: 'Reason', of: o => o.reason || '–'}, {name: 'Count', num: true, of: o => count(o.quarterHour)},
-      {name: 'Now', num: true, of: o => rate(o.perSecond) + ' /s'},
-    ], now.outcomes.filter(o => o.outcome !== 'delivered'), 'No push has failed.'));
   });
   signal.addEventListener('abort', end);
   every(1000, load, signal);

@@ -56,6 +56,8 @@ export function show(main, context) {
   const from = field('from', {type: 'datetime-local'}), until = field('until', {type: 'datetime-local'});
   const state = h('select', {name: 'state'}, h('option', {value: ''}, 'any'),
     Object.keys(states).map(name => h('option', {selected: name === query.get('state')}, name)));
+  const kind = h('select', {name: 'kind'}, h('option', {value: ''}, 'any'),
+    ['broadcast', 'single'].map(name => h('option', {selected: name === query.get('kind')}, name)));
   const search = event => {
     event.preventDefault();
     if (id.value.trim()) {
@@ -63,16 +65,17 @@ export function show(main, context) {
       return;
     }
     const parameters = new URLSearchParams();
-    for (const input of [user, state, from, until]) if (input.value) parameters.set(input.name, input.value);
+    for (const input of [user, kind, state, from, until]) if (input.value) parameters.set(input.name, input.value);
     location.hash = '#/sends?' + parameters;
   };
   fill(main, h('div', {class: 'head'}, h('h1', {}, 'Sends')),
     h('section', {class: 'card'}, h('form', {class: 'row', onsubmit: search},
-      h('label', {class: 'wide'}, 'Id', id), h('label', {}, 'Recipient', user), h('label', {}, 'State', state),
+      h('label', {class: 'wide'}, 'Id', id), h('label', {}, 'Recipient', user), h('label', {}, 'Kind', kind),
+      h('label', {}, 'State', state),
       h('label', {}, 'From', from), h('label', {}, 'Until', until), h('button', {class: 'primary'}, 'Search'))),
     h('section', {class: 'card'}, paged(async next => {
       const parameters = new URLSearchParams({limit: '50'});
-      for (const name of ['user', 'state']) if (query.get(name)) parameters.set(name, query.get(name));
+      for (const name of ['user', 'kind', 'state']) if (query.get(name)) parameters.set(name, query.get(name));
       // The fields are in the visitor's zone, the API's times in UTC.
       for (const name of ['from', 'until']) {
         if (query.get(name)) parameters.set(name, new Date(query.get(name)).toISOString());

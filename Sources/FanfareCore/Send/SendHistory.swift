@@ -24,12 +24,22 @@ package struct SendQuery: Hashable, Sendable {
     }
   }
 
+  /// Whether the audience of a send may be of any size.
+  package enum Kind: String, CaseIterable, Sendable {
+    /// To everyone, a tag or an expression; see `SendReport.isBroadcast`.
+    case broadcast
+    /// To one user or one device.
+    case single
+  }
+
   /// The highest limit.
   package static let maximumLimit = 200
 
   package var hub: HubName
   /// Only sends in this state; nil: all.
   package var state: SendReport.State?
+  /// Only sends of this kind; nil: all.
+  package var kind: Kind?
   /// Only sends that this user posted; nil: all.
   package var sender: String?
   /// Only sends that this user posted or receives; nil: all.

@@ -36,6 +36,8 @@ package struct SendReport: Hashable, Sendable {
   package let settledAt: UnixTime?
   /// The number of devices per platform and outcome; preliminary while work items are open.
   package let counts: [Platform: [DeviceResult.Outcome: Int]]
+  /// Those that did not get the push, by reason; preliminary likewise.
+  package let failures: FailureCounts
   /// The result of each device; nil for a send to more devices than the ledger's configuration
   /// keeps.
   package let devices: [DeviceResult]?
@@ -43,7 +45,8 @@ package struct SendReport: Hashable, Sendable {
   package init(
     id: SendID, hub: HubName, state: State, sender: String?, audience: String? = nil, isBroadcast: Bool = false,
     sendAt: UnixTime? = nil, control: BroadcastControl.State? = nil, acceptedAt: UnixTime?, settledAt: UnixTime?,
-    counts: [Platform: [DeviceResult.Outcome: Int]], devices: [DeviceResult]?
+    counts: [Platform: [DeviceResult.Outcome: Int]], failures: FailureCounts = FailureCounts(),
+    devices: [DeviceResult]?
   ) {
     self.id = id
     self.hub = hub
@@ -56,6 +59,7 @@ package struct SendReport: Hashable, Sendable {
     self.acceptedAt = acceptedAt
     self.settledAt = settledAt
     self.counts = counts
+    self.failures = failures
     self.devices = devices
   }
 }

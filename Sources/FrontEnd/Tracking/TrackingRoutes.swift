@@ -66,9 +66,10 @@ struct TrackingRoutes: Sendable {
     further.limit += 1
     let waiting = try await schedule.waiting(further)
     let sends = waiting.prefix(query.limit)
+    let shown = sends.filter { query.kind == nil || $0.send.isBroadcast == (query.kind == .broadcast) }
     let next = sends.count < waiting.count ? sends.last : nil
     let page = SendPage(
-      sends: sends.map(SendReport.init),
+      sends: shown.map(SendReport.init),
       next: next.map { SendQuery.Position(acceptedAt: $0.scheduledAt, send: $0.send.id) })
     return .json(page.json, isPrivate: true)
   }
@@ -233,6 +234,14 @@ extension SendReport {
           $0.member("at", event.at)
         }
       }
+      $0.array("failures", failures.entries) { writer, failure in
+        writer.object {
+          $0.member("platform", failure.kind.platform.rawValue)
+          $0.member("outcome", failure.kind.outcome.rawValue)
+          $0.member("reason", failure.kind.reason)
+          $0.member("devices", failure.count)
+        }
+      }
       $0.array("devices", devices) { writer, device in writer.object { Self.write(device, to: &$0) } }
     }
   }
@@ -308,12 +317,12 @@ extension SendPage {
 }
 
 extension SendQuery {
-  /// Reads the parameters `state`, `user`, `from`, `until`, `limit` and `cursor`.
+  /// Reads the parameters `state`, `kind`, `user`, `from`, `until`, `limit` and `cursor`.
   /// With `read:all` callers see all sends, others those they posted.
   ///
   /// Throws a refusal that names an invalid or unknown parameter, or the scope for another user's name.
   init(_ query: Query, by caller: Caller) throws(Refusal) {
-    try query.requireOnly(["state", "user", "from", "until", "limit", "cursor"])
+    try query.requireOnly(["state", "kind", "user", "from", "until", "limit", "cursor"])
     self.init(hub: caller.hub.name, sender: caller.scopes.contains(.readAll) ? nil : caller.user)
     if let word = try query.value(of: "state") {
       guard let value = SendReport.State(rawValue: word) else {
@@ -322,6 +331,13 @@ extension SendQuery {
         )
       }
       state = value
+    }
+    if let word = try query.value(of: "kind") {
+      guard let value = Kind(rawValue: word) else {
+        throw Refusal(
+          .invalidParameter, "kind must be one of " + Kind.allCases.map(\.rawValue).joined(separator: ", "))
+      }
+      kind = value
     }
     user = try query.userName("user")
     try caller.requireOwn(user)

@@ -42,6 +42,7 @@ enum LedgerEntry: Sendable {
     let tally: OutcomeCounts
     /// The results of single devices; nil when there are more than are kept.
     let devices: [DeviceResult]?
+    let failures: FailureCounts
 
     init(_ record: StatusRecord, maximumDevices: Int) {
       send = record.send
@@ -59,7 +60,11 @@ enum LedgerEntry: Sendable {
       tally.add(record.counts)
       self.tally = tally
       devices = tally.total <= maximumDevices && record.counts.isEmpty ? record.devices : nil
+      failures = FailureCounts(record.devices)
     }
+
+    /// The stored form of `failures`; nil if they follow from `devices` or there are none.
+    var storedFailures: [UInt8]? { devices == nil && !failures.isEmpty ? failures.storedBytes : nil }
 
     /// The attempt's key in a store: its id, if any, and its number of parts, so that parts of different divisions are
     /// never combined.

@@ -111,5 +111,16 @@ enum LedgerTables {
         PRIMARY KEY (topic, part, log_offset)
       );
       """,
+      """
+      ALTER TABLE ledger_sends ADD COLUMN failures bytea;
+      ALTER TABLE ledger_attempts ADD COLUMN failures bytea;
+      CREATE INDEX ledger_sends_newest_broadcasts ON ledger_sends (hub_key, accepted_at, id) WHERE \(mayBeBroadcast);
+      """,
     ])
+
+  /// SQL condition for broadcasts; see `Schema.mayBeBroadcast`. Part of an index: it must never change.
+  static let mayBeBroadcast = """
+    audience NOT LIKE 'registration/%' AND audience NOT LIKE 'device/%' \
+    AND (audience NOT LIKE 'username:%' OR audience LIKE '% && %' OR audience LIKE '% || %')
+    """
 }

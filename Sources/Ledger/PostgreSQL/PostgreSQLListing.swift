@@ -30,6 +30,7 @@ struct PostgreSQLListing {
   }
 
   private static let ofHub = statement("AND s.hub_key = $8")
+  private static let broadcasts = statement("AND s.hub_key = $8 AND \(LedgerTables.mayBeBroadcast)")
   private static let ofSender = statement("AND s.sender_key = $8 AND s.sender = $9")
   private static let ofRecipient = statement("AND s.audience_key = $8 AND s.audience = $9")
   private static let ofUser = statement(
@@ -45,10 +46,10 @@ struct PostgreSQLListing {
       for number in 0..<rows.count {
         guard !page.isFull else { return page.full }
         let row = try SendTable.row(rows, number, from: 0)
-        let (high, low) = try rows.uuid(number, 11)
+        let (high, low) = try rows.uuid(number, SendTable.columnCount)
         let send = SendID(high: high, low: low)
         try page.add(row, at: SendQuery.Position(acceptedAt: row.acceptedAt, send: send)) {
-          let day = Int32(try rows.integer(number, 12))
+          let day = Int32(try rows.integer(number, SendTable.columnCount + 1))
           return try PostgreSQLLookup(connection).furthest(send, hub: query.hub, day: day)
         }
       }
@@ -68,7 +69,9 @@ struct PostgreSQLListing {
       return [.int8(ListKey.audience(audience, hub: query.hub)), .text(audience)]
     }
     switch query.index {
-    case .all: return try connection.query(Self.ofHub, parameters + [.int8(ListKey.hub(query.hub))])
+    case .all:
+      return try connection.query(
+        query.kind == .broadcast ? Self.broadcasts : Self.ofHub, parameters + [.int8(ListKey.hub(query.hub))])
     case .sender(let name): return try connection.query(Self.ofSender, parameters + sender(name))
     case .recipient(let name): return try connection.query(Self.ofRecipient, parameters + recipient(name))
     case .senderOrRecipient(let name):

@@ -14,7 +14,7 @@ struct PostgreSQLLookup {
     "SELECT \(SendTable.columns), s.day FROM ledger_sends AS s WHERE s.hub = $1 AND s.id = $2 ORDER BY s.day LIMIT 1")
   private static let selectFurthest = PreparedStatement(
     """
-    SELECT settled_parts, state, settled_at, counts, devices FROM ledger_attempts
+    SELECT settled_parts, state, settled_at, counts, devices, failures FROM ledger_attempts
     WHERE day = $1 AND hub = $2 AND send = $3 ORDER BY settled_parts DESC, attempt LIMIT 1
     """)
   private static let selectTotals = PreparedStatement(
@@ -32,7 +32,7 @@ struct PostgreSQLLookup {
   func report(of send: SendID, hub: HubName) throws -> SendReport? {
     let rows = try connection.query(Self.selectSend, [.text(hub.rawValue), .uuid(high: send.high, low: send.low)])
     guard rows.count > 0 else { return nil }
-    let day = Int32(try rows.integer(0, 11))
+    let day = Int32(try rows.integer(0, SendTable.columnCount))
     return try SendTable.row(rows, 0, from: 0).makeReport(of: send, hub: hub) { try furthest(send, hub: hub, day: day) }
   }
 

@@ -5,7 +5,7 @@ import PostgreSQL
 enum SendCopy {
   private static let columns = [
     "hub", "id", "day", "accepted_at", "is_announced", "hub_key", "sender_key", "audience_key", "sender", "audience",
-    "settled_parts", "state", "settled_at", "digest", "counts", "devices",
+    "settled_parts", "state", "settled_at", "digest", "counts", "devices", "failures",
   ]
 
   /// Inserts sends, with their `end` if they have one. Throws 23505 when one of them exists.
@@ -35,6 +35,7 @@ enum SendCopy {
         rows.int8(end.digest)
         if end.devices == nil { rows.bytea(end.tally.storedBytes) } else { rows.null() }
         if let devices = end.devices { rows.bytea(StoredDevices.bytes(devices)) } else { rows.null() }
+        if let failures = end.storedFailures { rows.bytea(failures) } else { rows.null() }
       }
     }
   }

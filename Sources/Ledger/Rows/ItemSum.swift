@@ -13,9 +13,11 @@ struct ItemSum: Sendable {
   private(set) var tally = OutcomeCounts()
   /// The results of single devices; nil when there are more than are kept.
   private(set) var devices: [DeviceResult]? = []
+  /// Stored only without `devices`, from which it follows.
+  private(set) var failures = FailureCounts()
 
   /// The columns that store it, after a table's own column for the number of items.
-  static let columns = "state, settled_at, counts, devices"
+  static let columns = "state, settled_at, counts, devices, failures"
 
   init() {}
 
@@ -23,11 +25,13 @@ struct ItemSum: Sendable {
   init(items: Int, _ row: Row, from first: Int) throws {
     try self.init(
       items: items, state: row[first], settledAt: row[first + 1], counts: row[first + 2] as Data?,
-      devices: row[first + 3] as Data?)
+      devices: row[first + 3] as Data?, failures: row[first + 4] as Data?)
   }
 
   /// Decodes column values. Throws `SendRow.damaged` for values that no release has written.
-  init(items: Int, state code: UInt8?, settledAt: Int64?, counts: Data?, devices stored: Data?) throws {
+  init(
+    items: Int, state code: UInt8?, settledAt: Int64?, counts: Data?, devices stored: Data?, failures reasons: Data?
+  ) throws {
     self.items = items
     if let code {
       guard let state = StoredCode.state(code) else { throw SendRow.damaged }
@@ -35,13 +39,15 @@ struct ItemSum: Sendable {
     }
     self.settledAt = settledAt.map(UnixTime.init(milliseconds:))
     if let counts {
-      guard let tally = OutcomeCounts(stored: counts) else { throw SendRow.damaged }
-      self.tally = tally
+      guard let tally = OutcomeCounts(stored: counts), let failures = FailureCounts(stored: reasons ?? Data()) else {
+        throw SendRow.damaged
+      }
+      (self.tally, self.failures) = (tally, failures)
       devices = nil
     } else {
       guard let devices = StoredDevices.decode(stored ?? Data()) else { throw SendRow.damaged }
       self.devices = devices
-      tally = OutcomeCounts(devices)
+      (tally, failures) = (OutcomeCounts(devices), FailureCounts(devices))
     }
   }
 
@@ -50,6 +56,7 @@ struct ItemSum: Sendable {
     state = state.map { Self.common($0, settlement.state) } ?? settlement.state
     settledAt = max(settledAt ?? settlement.settledAt, settlement.settledAt)
     tally.add(settlement.tally)
+    failures.add(settlement.failures)
     guard let held = devices, let more = settlement.devices, held.count + more.count <= maximumDevices else {
       devices = nil
       return
@@ -68,8 +75,13 @@ struct ItemSum: Sendable {
     [
       (state.map { Int64(StoredCode.code($0)) }).databaseValue, (settledAt?.milliseconds).databaseValue,
       (devices == nil ? tally.stored : nil).databaseValue, devices.map(StoredDevices.encode).databaseValue,
+      storedFailures.map { Data($0) }.databaseValue,
     ]
   }
+}
+
+extension ItemSum {
+  var storedFailures: [UInt8]? { devices == nil && !failures.isEmpty ? failures.storedBytes : nil }
 }
 
 extension Optional where Wrapped: DatabaseValueConvertible {

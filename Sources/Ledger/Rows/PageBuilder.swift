@@ -2,7 +2,7 @@ import FanfareCore
 
 /// Fills a page with the rows that match a query; the same for every store.
 ///
-/// Conditions without an index (the state; the sender among one user's sends) filter at most `mostExamined` sends; then
+/// Conditions without an index (the state; kind or sender among one user's sends) filter at most `mostExamined` sends; then
 /// the page ends early, and the caller asks for the next one.
 struct PageBuilder {
   /// The most sends examined for one page.
@@ -61,14 +61,15 @@ extension SendQuery {
     }
   }
 
-  /// Whether rows may be filtered out: by state, or by sender when the index of the recipient is read.
+  /// Whether rows may be filtered out: by state or kind, or by sender when the index of the recipient is read.
   fileprivate var isFiltered: Bool {
-    if case .recipient = index { true } else { state != nil }
+    if case .recipient = index { true } else { state != nil || kind != nil }
   }
 
-  /// Whether a row has the query's state and sender.
+  /// Whether a row has the query's state, kind and sender.
   fileprivate func matches(_ row: SendRow) -> Bool {
     if let state, row.report != state { return false }
+    if let kind, Audience.isBroadcast(text: row.audience) != (kind == .broadcast) { return false }
     // Compares bytes: Swift's == treats canonically equivalent names as equal.
     if let sender, row.sender.map({ $0.utf8.elementsEqual(sender.utf8) }) != true { return false }
     return true

@@ -51,9 +51,6 @@ extension LedgerTotals {
 
 /// The results of single devices in one column: about 25 bytes each, where rows of their own would cost a look-up each.
 enum StoredDevices {
-  /// The most bytes stored of a reason. Reasons come from a fixed vocabulary; this limits a faulty writer.
-  private static let maximumReasonLength = 64
-
   static func encode(_ devices: [DeviceResult]) -> Data { Data(bytes(devices)) }
 
   static func bytes(_ devices: [DeviceResult]) -> [UInt8] {
@@ -68,9 +65,7 @@ enum StoredDevices {
       output.append(StoredCode.code(device.platform) << 4 | StoredCode.code(device.outcome))
       output.appendVarint(UInt64(clamping: device.status))
       output.appendVarint(UInt64(clamping: device.attempts))
-      let reason = device.reason.utf8.prefix(maximumReasonLength)
-      output.appendVarint(UInt64(reason.count))
-      output.append(contentsOf: reason)
+      output.append(reason: device.reason)
     }
     return output
   }
@@ -84,10 +79,8 @@ enum StoredDevices {
       input = input.dropFirst(16)
       guard let kind = input.popFirst(), let platform = StoredCode.platform(kind >> 4),
         let outcome = StoredCode.outcome(kind & 0xF), let status = input.popVarint(), let attempts = input.popVarint(),
-        let length = input.popVarint(), length <= input.count
+        let reason = input.popReason()
       else { return nil }
-      let reason = String(decoding: input.prefix(Int(length)), as: UTF8.self)
-      input = input.dropFirst(Int(length))
       devices.append(
         DeviceResult(
           registration: registration, platform: platform, outcome: outcome, reason: reason,
@@ -120,6 +113,50 @@ extension OutcomeCounts {
       else { return nil }
       add(Int(clamping: count), to: Kind(platform, outcome))
     }
+  }
+}
+
+extension FailureCounts {
+  /// The stored form: for each kind its two codes in one byte, the count as a varint, and the reason.
+  var storedBytes: [UInt8] {
+    var output: [UInt8] = []
+    for (kind, count) in entries {
+      output.append(StoredCode.code(kind.platform) << 4 | StoredCode.code(kind.outcome))
+      output.appendVarint(UInt64(max(0, count)))
+      output.append(reason: kind.reason)
+    }
+    return output
+  }
+
+  /// Decodes a column; nil for bytes that no release has written.
+  init?(stored: Data) {
+    self.init()
+    var input = [UInt8](stored)[...]
+    while let kind = input.popFirst() {
+      guard let platform = StoredCode.platform(kind >> 4), let outcome = StoredCode.outcome(kind & 0xF),
+        let count = input.popVarint(), let reason = input.popReason()
+      else { return nil }
+      add(Int(clamping: count), to: Kind(platform, outcome, reason: reason))
+    }
+  }
+}
+
+extension [UInt8] {
+  /// Appends the length and the text of a reason. Reasons come from a fixed vocabulary; the limit of 64 bytes is for a
+  /// faulty writer.
+  fileprivate mutating func append(reason: String) {
+    let bytes = reason.utf8.prefix(64)
+    appendVarint(UInt64(bytes.count))
+    append(contentsOf: bytes)
+  }
+}
+
+extension ArraySlice<UInt8> {
+  /// Removes a reason from the front; nil when there is no complete one.
+  fileprivate mutating func popReason() -> String? {
+    guard let length = popVarint(), length <= count else { return nil }
+    defer { self = dropFirst(Int(length)) }
+    return String(decoding: prefix(Int(length)), as: UTF8.self)
   }
 }
 

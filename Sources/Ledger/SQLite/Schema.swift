@@ -12,6 +12,8 @@ enum Schema {
   ///   the number of items, `settled_parts` the number of those that count: none, or all those of one attempt.
   ///   `devices` holds the results of single devices, `counts` the counts where there are too many devices. Codes are
   ///   those of `StoredCode`; times are Unix milliseconds.
+  ///   `failures` holds the counts by reason where there are counts, and the index `newest_broadcasts` the sends of
+  ///   `mayBeBroadcast`.
   /// - attempts: the sum of each attempt's items while a send of several items is open. See `SendItems`.
   /// - parts: the items of each attempt; after settlement, those that counted.
   /// - duplicates: records that did not count, so that each is counted as a duplicate once.
@@ -99,7 +101,19 @@ enum Schema {
       PRIMARY KEY (topic, partition, log_offset)
     ) WITHOUT ROWID;
     """,
+    """
+    ALTER TABLE sends ADD COLUMN failures BLOB;
+    ALTER TABLE attempts ADD COLUMN failures BLOB;
+    CREATE INDEX newest_broadcasts ON sends (hub, accepted_at) WHERE \(mayBeBroadcast);
+    """,
   ]
+
+  /// SQL condition: true for the audience of each broadcast, false for those of most other sends; see
+  /// `Audience.isBroadcast(text:)`. Part of an index: it must never change.
+  static let mayBeBroadcast = """
+    substr(audience, 1, 13) <> 'registration/' AND substr(audience, 1, 7) <> 'device/' \
+    AND (substr(audience, 1, 9) <> 'username:' OR instr(audience, ' && ') > 0 OR instr(audience, ' || ') > 0)
+    """
 
   /// Migrates the file to the present schema, in one transaction, so that of two processes that start at once the
   /// second finds it migrated. Throws `LedgerError` when the file belongs to something else or to a later release.

@@ -99,10 +99,7 @@ struct Demo {
     let hub = try SimulatorDirectory(path: keys).configurations(of: .default)
     let senders = try HubSettings.senders(apns: hub.apns, fcm: hub.fcm, wns: hub.wns, runtime: runtime)
 
-    func client(_ role: String) -> KafkaClientConfiguration {
-      KafkaClientConfiguration(
-        bootstrapServers: cluster.bootstrapServers, clientID: "fanfare-\(role)", profile: .embedded)
-    }
+    let client = settings.kafka.client
     let registry = try SQLiteRegistry(SQLiteRegistryConfiguration(path: settings.registry.path))
     let (ledger, store) = try LedgerRole.services(runtime, client: client("ledger"))
     let backlog = try BacklogMonitor(

@@ -20,6 +20,14 @@ struct SendAnswer: Decodable {
     let attempts: Int?
   }
 
+  /// Devices that did not get the push, for one reason.
+  struct Failure: Decodable {
+    let platform: String
+    let outcome: String
+    let reason: String
+    let devices: Int
+  }
+
   /// A step on the way of the send.
   struct Event: Decodable {
     let event: String
@@ -40,6 +48,7 @@ struct SendAnswer: Decodable {
   let counts: [String: [String: Int]]?
   let broadcast: Broadcast?
   let devices: [Device]?
+  let failures: [Failure]?
   let timeline: [Event]?
 
   /// Whether nothing more will happen.
@@ -90,6 +99,14 @@ struct SendAnswer: Decodable {
         .init(title: "at"), .init(title: "event"), .init(title: "platform"), .init(title: "device"),
       ])
       for event in timeline { table.add([event.at, event.event, event.platform ?? "", event.registration ?? ""]) }
+      tables.append(table)
+    }
+    if let failures, !failures.isEmpty, devices == nil {
+      var table = TextTable([
+        .init(title: "platform"), .init(title: "outcome"), .init(title: "reason"),
+        .init(title: "devices", isNumber: true),
+      ])
+      for failure in failures { table.add([failure.platform, failure.outcome, failure.reason, "\(failure.devices)"]) }
       tables.append(table)
     }
     if let devices, !devices.isEmpty {

@@ -23,6 +23,9 @@ struct SendsCommand: AsyncParsableCommand {
     @Option(help: "Only sends in this state.")
     var state: SendReport.State?
 
+    @Option(help: "Only broadcasts, or only sends to one user or device.")
+    var kind: SendQuery.Kind?
+
     @Option(help: ArgumentHelp("Only sends that this user posted or receives.", valueName: "name"))
     var user: String?
 
@@ -49,7 +52,7 @@ struct SendsCommand: AsyncParsableCommand {
 
     func run() async throws {
       let query = [
-        ("state", state?.rawValue), ("user", user), ("from", from?.time.description),
+        ("state", state?.rawValue), ("kind", kind?.rawValue), ("user", user), ("from", from?.time.description),
         ("until", until?.time.description),
       ]
       let found = try await connection.withClient { client in
@@ -121,6 +124,7 @@ struct SendsCommand: AsyncParsableCommand {
 }
 
 extension SendReport.State: ExpressibleByArgument {}
+extension SendQuery.Kind: ExpressibleByArgument {}
 
 extension APIClient {
   /// Cancels, pauses or resumes a send, or changes its rate, and prints the result.
