@@ -142,7 +142,7 @@ let package = Package(
     .target(
       name: "Hooks",
       dependencies: [
-        "FanfareCore", "RDKafka", asyncHTTPClient, crypto, logging, metrics, nioCore, nioHTTP1, nioPosix, nioSSL,
+        "FanfareCore", "RDKafka", asyncHTTPClient, crypto, logging, metrics, nioCore, nioHTTP1, nioSSL,
         serviceLifecycle,
       ],
       swiftSettings: house),

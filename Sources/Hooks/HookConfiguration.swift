@@ -33,8 +33,10 @@ package struct HookConfiguration: Sendable {
   /// The backoff after the first failure; doubles with each further one.
   package var firstRetryDelay: Duration = .seconds(1)
   package var longestRetryDelay: Duration = .seconds(300)
-  /// The most records that are consumed and not delivered.
-  package var windowRecords = 1000
+  /// How often an event that comes alone is refused (400, 422) before it is given up.
+  package var maximumRefusals = 10
+  /// The most records of one partition that are consumed and not delivered.
+  package var windowRecords = 200
 
   package init(name: String, url: HookURL, hubs: Set<HubName>) {
     (self.name, self.url, self.hubs) = (name, url, hubs)
@@ -45,6 +47,11 @@ package struct HookConfiguration: Sendable {
     var consumer = ConsumerConfiguration(
       client: client, groupID: "\(topics.prefix).hooks.\(name)", topics: [topics.status])
     consumer.readsHeaders = false
+    // One endpoint gets the events of all partitions, but not together: while one event fails, those of other
+    // partitions arrive.
+    consumer.partitionCredit = windowRecords
+    consumer.prefetchRecords = 1_000
+    consumer.prefetchBytes = 512 * 1024
     consumer.fetchWait = .milliseconds(100)
     // A new hook reports what happens from now on.
     consumer.start = .latest

@@ -9,13 +9,16 @@ import Synchronization
 /// Delivers the outcomes of some hubs to one hook, from a consumer group of the hook's own.
 ///
 /// - The events of a partition arrive in order: one request of a partition is under way at a time, and a failed one is
-///   repeated until the receiver answers 2xx. Partitions proceed independently while the records that wait are fewer
-///   than the credit, which they share.
+///   repeated until the receiver answers 2xx. Partitions proceed independently, each with its own backoff and credit:
+///   an event that the receiver cannot process holds up only those behind it.
 /// - At least once: an offset is committed only when its event and all before it were delivered or skipped. After a
 ///   crash the last requests are repeated, perhaps divided otherwise; the ids of the events stay the same.
+/// - A refused request (400, 413, 422) is halved until only the event at fault is left. That one is given up at once
+///   after 413, otherwise after `maximumRefusals` attempts; it is counted and logged.
 /// - An event that is older than `maximumAge` and still cannot be delivered is skipped, counted and logged.
 /// - 410 ends the delivery until the process restarts.
-/// - Memory is bounded: at most `windowRecords` events wait, each with at most `HookEvent.maximumDevices` devices.
+/// - Memory is bounded: at most `windowRecords` events of a partition wait, each with at most
+///   `HookEvent.maximumDevices` devices.
 package final class HookDelivery: Service {
   /// The state of the receiver, for readiness and metrics.
   private enum Condition {
@@ -111,19 +114,12 @@ package final class HookDelivery: Service {
   private struct Delivery {
     let backlog: PartitionBacklog
     let task: Task<Void, any Error>
-
-    /// Waits for the request that is under way. Returns the number of records that were not delivered.
-    func end() async -> Int {
-      _ = await task.result
-      return backlog.count
-    }
   }
 
   private func consume() async throws {
     var deliveries: [TopicPartition: Delivery] = [:]
     let (failures, failure) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     defer { for delivery in deliveries.values { delivery.task.cancel() } }
-    consumer.grant(records: hook.windowRecords)
     // A 410 ends the consumer, and so the loop below.
     let watch = Task { [consumer] in
       for await _ in failures { await consumer.close() }
@@ -142,10 +138,9 @@ package final class HookDelivery: Service {
       case .revoked(let partitions, let rebalance), .lost(let partitions, let rebalance):
         for partition in partitions { deliveries[partition]?.task.cancel() }
         for partition in partitions {
-          guard let delivery = deliveries.removeValue(forKey: partition) else { continue }
-          let undelivered = await delivery.end()
+          // The request that is under way is answered first.
+          _ = await deliveries.removeValue(forKey: partition)?.task.result
           backlogs.withLock { $0[partition] = nil }
-          if undelivered > 0 { consumer.grant(records: undelivered) }
         }
         rebalance.complete()
         logger.info("Hook partitions revoked", metadata: [LogKeys.partitions: "\(partitions)"])
@@ -195,15 +190,22 @@ package final class HookDelivery: Service {
     let backlog = PartitionBacklog()
     backlogs.withLock { $0[partition] = backlog }
     let task = Task { [self] in
+      var limit = hook.batchEvents
       for await _ in backlog.signals {
-        while let batch = backlog.first(events: hook.batchEvents, bytes: hook.batchBytes) {
-          do { try await deliver(batch, of: partition) } catch {
+        while let batch = backlog.first(events: limit, bytes: hook.batchBytes) {
+          do {
+            guard try await deliver(batch, of: partition) else {
+              limit = max(1, batch.events.count / 2)
+              continue
+            }
+          } catch {
             if error is Gone {
               state.withLock { $0.condition = .ended }
               onGone()
             }
             throw error
           }
+          limit = min(limit * 2, hook.batchEvents)
           backlog.removeFirst(batch.items.count)
           reached(batch, of: partition)
         }
@@ -212,14 +214,17 @@ package final class HookDelivery: Service {
     return Delivery(backlog: backlog, task: task)
   }
 
-  /// Returns when the receiver has all events of the batch, or the rest is too old.
-  /// Throws `Gone`, and `CancellationError` between two attempts.
-  private func deliver(_ batch: PartitionBacklog.Batch, of partition: TopicPartition) async throws {
-    guard var events = batch.events.nonEmpty, let first = batch.items.first, let last = batch.items.last else { return }
+  /// Returns when the receiver has all events of the batch, or the rest is given up; false if the receiver refuses them
+  /// together. Throws `Gone`, and `CancellationError` between two attempts.
+  private func deliver(_ batch: PartitionBacklog.Batch, of partition: TopicPartition) async throws -> Bool {
+    guard var events = batch.events.nonEmpty, let first = batch.items.first, let last = batch.items.last else {
+      return true
+    }
     // The same for all attempts, and after a restart if the batch is the same.
     let name = "\(hook.name) \(partition) \(first.offset) \(last.offset)"
     let id = "msg_" + Hexadecimal.text(SHA256.hash(data: Array(name.utf8)).prefix(16))
     var delay = hook.firstRetryDelay
+    var refusals = 0
     while true {
       try Task.checkCancellation()
       let body = HookEvent.batch(events)
@@ -232,19 +237,28 @@ package final class HookDelivery: Service {
         metrics.successes.increment()
         metrics.delivered.increment(by: events.count)
         succeeded()
-        return
+        return true
       case .gone: throw Gone()
+      case .refused(let problem, let isForGood):
+        metrics.failures.increment()
+        guard events.count == 1 else { return false }
+        refusals += 1
+        guard !isForGood, refusals < hook.maximumRefusals else {
+          giveUp(events[0], problem)
+          return true
+        }
+        failed(problem)
+        try await Task.sleep(for: delay * Double.random(in: 0.5...1))
       case .failed(let problem, let retryAfter):
         metrics.failures.increment()
         failed(problem)
-        let wait = max(delay * Double.random(in: 0.5...1), retryAfter ?? .zero)
-        try await Task.sleep(for: wait)
-        delay = min(delay * 2, hook.longestRetryDelay)
+        try await Task.sleep(for: max(delay * Double.random(in: 0.5...1), retryAfter ?? .zero))
       }
+      delay = min(delay * 2, hook.longestRetryDelay)
       let now = clock.now()
       let young = events.filter { now - $0.settledAt <= hook.maximumAge }
       if young.count < events.count { skip(events.count - young.count) }
-      guard let rest = young.nonEmpty else { return }
+      guard let rest = young.nonEmpty else { return true }
       events = rest
     }
   }
@@ -256,15 +270,14 @@ package final class HookDelivery: Service {
       // The partition belongs to another member now, which delivers these events again.
       logger.debug("Offset could not be stored", metadata: [LogKeys.error: "\(error)"])
     }
-    consumer.grant(records: batch.items.count)
+    consumer.grant(records: batch.items.count, of: partition)
   }
 
   // MARK: - Reporting
 
   private func succeeded() {
     let wasReported = state.withLock { state in
-      guard case .failing = state.condition else { return false }
-      state.condition = .working
+      if case .failing = state.condition { state.condition = .working }
       defer { state.isReported = false }
       return state.isReported
     }
@@ -281,6 +294,15 @@ package final class HookDelivery: Service {
     }
     guard !isReported else { return }
     logger.warning("Hook failed; its events wait and are sent again", metadata: [LogKeys.error: "\(problem)"])
+  }
+
+  private func giveUp(_ event: HookEvent, _ problem: String) {
+    metrics.refused.increment()
+    // Nothing waits for it any more; the next success or failure says how the receiver is.
+    state.withLock { if case .failing = $0.condition { $0.condition = .working } }
+    logger.error(
+      "Hook refuses an event; it is given up",
+      metadata: [LogKeys.send: "\(event.send)", LogKeys.error: "\(problem)"])
   }
 
   private func skip(_ count: Int) {

@@ -11,10 +11,12 @@ package struct HookEvent: Sendable {
   /// The most devices that one event lists; of more only the counts are given.
   package static let maximumDevices = 100
 
+  let send: SendID
   let json: [UInt8]
   let settledAt: UnixTime
 
   init(_ record: StatusRecord) {
+    send = record.send
     settledAt = record.settledAt
     var counts = OutcomeCounts(record.devices)
     counts.add(record.counts)

@@ -4,6 +4,8 @@ import Metrics
 /// A hook's counters, timer and gauges; the handles are created once.
 struct HookMetrics: Sendable {
   let delivered: Counter
+  /// Events that were given up because the receiver refuses them.
+  let refused: Counter
   /// Events that were skipped because they became too old.
   let skipped: Counter
   let undecodable: Counter
@@ -17,6 +19,7 @@ struct HookMetrics: Sendable {
   init(hook: String) {
     let dimensions = [("hook", hook)]
     delivered = Counter(label: "fanfare_hook_events_total", dimensions: dimensions + [("result", "delivered")])
+    refused = Counter(label: "fanfare_hook_events_total", dimensions: dimensions + [("result", "refused")])
     skipped = Counter(label: "fanfare_hook_events_total", dimensions: dimensions + [("result", "skipped")])
     undecodable = Counter(label: "fanfare_hook_events_total", dimensions: dimensions + [("result", "undecodable")])
     successes = Counter(label: "fanfare_hook_requests_total", dimensions: dimensions + [("result", "delivered")])

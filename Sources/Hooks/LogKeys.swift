@@ -4,4 +4,5 @@ enum LogKeys {
   static let error = "error"
   static let hook = "hook"
   static let partitions = "partitions"
+  static let send = "send"
 }

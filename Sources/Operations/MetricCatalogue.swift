@@ -71,7 +71,7 @@ package enum MetricCatalogue {
     "fanfare_ledger_undecodable_total": "Records skipped by the ledger because it cannot decode them, by topic.",
     "fanfare_ledger_batch_seconds": "Time of one transaction of the ledger.",
     "fanfare_ledger_store_failures_total": "Failed transactions of the ledger. Each is repeated.",
-    "fanfare_hook_events_total": "Events of a hook that were delivered, skipped as too old, or undecodable.",
+    "fanfare_hook_events_total": "Events of a hook: delivered, refused by it, skipped as too old, or undecodable.",
     "fanfare_hook_requests_total": "Requests to a hook, by result. A failed one is repeated.",
     "fanfare_hook_request_seconds": "Time of one request to a hook.",
     "fanfare_hook_lag_records": "Records of the status topic that a hook's group has not read yet.",

@@ -16,6 +16,7 @@ package final class Consumer: Sendable {
   private let continuation: AsyncStream<ConsumerEvent>.Continuation
   private let wakeUp: WakeUp
   private let credit = Credit()
+  private let partitionCredits = PartitionCredits()
   private let isPaused = Atomic(false)
   private let progress = Progress()
   private let commits = PendingCommits()
@@ -61,6 +62,12 @@ package final class Consumer: Sendable {
     if credit.grant(records) { wakeUp.signal() }
   }
 
+  /// Adds credit of an assigned partition where each has its own; see ``ConsumerConfiguration/partitionCredit``.
+  /// Has no effect for other partitions. Cheap; callable from any thread.
+  package func grant(records: Int, of partition: TopicPartition) {
+    if partitionCredits[partition]?.grant(records) == true { wakeUp.signal() }
+  }
+
   /// Pauses or resumes the topics in ``ConsumerConfiguration/pausableTopics``.
   /// Records in flight may still come. Cheap; callable from any thread.
   package func setPaused(_ isPaused: Bool) {
@@ -81,7 +88,7 @@ package final class Consumer: Sendable {
         try DedicatedThread.start(name: "rdk-consumer") { [self] in
           var loop = ConsumerLoop(
             handle: handle, configuration: configuration, logger: logger, continuation: continuation, credit: credit,
-            progress: progress, commits: commits, joinState: joinState)
+            partitionCredits: partitionCredits, progress: progress, commits: commits, joinState: joinState)
           loop.run(
             isClosing: { self.state.withLock { $0.phase == .closing } },
             isPaused: { self.isPaused.load(ordering: .sequentiallyConsistent) })

@@ -6,6 +6,10 @@ package struct ConsumerConfiguration: Sendable {
   package var topics: [String]
   /// The topics that ``Consumer/setPaused(_:)`` pauses.
   package var pausableTopics: Set<String> = []
+  /// The credit with which each assigned partition begins; ``Consumer/grant(records:of:)`` adds to it.
+  /// Each partition then has a queue of its own, so that one without credit delays no other, and the limits of
+  /// prefetching hold for each. nil: all partitions share the credit of ``Consumer/grant(records:)``.
+  package var partitionCredit: Int?
   /// A name that survives restarts (static membership): a restart within `sessionTimeout` moves no
   /// partition.
   package var instanceID: String?

@@ -23,7 +23,7 @@ import Testing
     kafka = try TestKafka.shared()
     topics = Topics(prefix: kafka.group())
     certificates = try TestCertificates()
-    let topic = TopicSpecification(name: topics.status, partitions: 1)
+    let topic = TopicSpecification(name: topics.status, partitions: 2)
     if let cluster = kafka.cluster {
       try cluster.createTopics([topic])
     } else {
@@ -61,9 +61,11 @@ import Testing
     }
   }
 
-  private func produce(_ records: [StatusRecord]) async throws {
+  private func produce(_ records: [StatusRecord], to partition: Int32 = 0) async throws {
     try await kafka.withProducer { producer in
-      let records = records.map { ProducerRecord(topic: topics.status, partition: 0, key: nil, value: $0.encoded()) }
+      let records = records.map {
+        ProducerRecord(topic: topics.status, partition: partition, key: nil, value: $0.encoded())
+      }
       for result in await producer.send(records) { _ = try result.get() }
     }
   }
@@ -167,6 +169,81 @@ import Testing
     try await well.close()
   }
 
+  @Test func partitionWhoseEventsFailDelaysNoOther() async throws {
+    let (ill, well) = (records(30), records(30))
+    try await produce(ill, to: 0)
+    let receiver = try await Receiver(certificates) { _, request in
+      let isIll = request.contains(anyOf: ill)
+      return Receiver.Answer(status: isIll ? .internalServerError : .ok)
+    }
+    var hook = try hook(receiver.url)
+    (hook.windowRecords, hook.batchEvents) = (10, 5)
+    try await delivering(to: hook) { _ in
+      // The second failure shows that the first partition is read and waits.
+      var failures = 0
+      for await _ in receiver.requests {
+        failures += 1
+        if failures == 2 { break }
+      }
+      try await produce(well, to: 1)
+      var arrived: [String] = []
+      for await request in receiver.requests where !request.contains(anyOf: ill) {
+        arrived += try Self.sends(request)
+        if arrived.count >= well.count { break }
+      }
+      #expect(arrived == Self.names(well))
+    }
+    try await receiver.close()
+  }
+
+  @Test func tooLargeRequestIsHalvedUntilOnlyTheEventAtFaultIsGivenUp() async throws {
+    let records = records(8)
+    try await produce(records)
+    let receiver = try await Receiver(certificates) { _, request in
+      Receiver.Answer(status: request.contains(anyOf: [records[2]]) ? .payloadTooLarge : .ok)
+    }
+    let log = LogRecorder()
+    try await delivering(to: try hook(receiver.url), logger: log.logger) { delivery in
+      var (arrived, refused): ([String], [Int]) = ([], [])
+      for await request in receiver.requests {
+        let sends = try Self.sends(request)
+        if request.contains(anyOf: [records[2]]) { refused.append(sends.count) } else { arrived += sends }
+        if arrived.count >= records.count - 1 || refused.count > 10 { break }
+      }
+      #expect(arrived == Self.names(records.enumerated().filter { $0.offset != 2 }.map(\.element)))
+      // The first two of the halves arrive, and those after them are tried together and then alone.
+      #expect(refused == [8, 4, 4, 2, 1])
+      #expect(delivery.problem == nil)
+    }
+    #expect(log.count(of: "Hook refuses an event; it is given up") == 1)
+    #expect(log.count(of: "Hook failed;") == 0)
+    try await receiver.close()
+  }
+
+  @Test func eventThatIsRefusedForItselfIsRepeatedBeforeItIsGivenUp() async throws {
+    let records = records(2)
+    try await produce(records)
+    let receiver = try await Receiver(certificates) { _, request in
+      Receiver.Answer(status: request.contains(anyOf: [records[0]]) ? .unprocessableEntity : .ok)
+    }
+    let log = LogRecorder()
+    var hook = try hook(receiver.url)
+    hook.maximumRefusals = 3
+    try await delivering(to: hook, logger: log.logger) { _ in
+      var counts: [Int] = []
+      for await request in receiver.requests {
+        counts.append(try Self.sends(request).count)
+        guard !request.contains(anyOf: [records[0]]) || counts.count > 10 else { continue }
+        #expect(try Self.sends(request) == [records[1].send.description])
+        break
+      }
+      #expect(counts == [2, 1, 1, 1, 1])
+    }
+    #expect(log.count(of: "Hook refuses an event; it is given up") == 1)
+    #expect(log.count(of: "Hook failed;") == 1 && log.count(of: "Hook receives events again") == 1)
+    try await receiver.close()
+  }
+
   @Test func redirectIsNotFollowed() async throws {
     try await produce(records(1))
     let receiver = try await Receiver(certificates) { number, _ in
@@ -254,5 +331,13 @@ import Testing
     func log(event: LogEvent) {
       if "\(event.message)".hasPrefix(message) { continuation.yield() }
     }
+  }
+}
+
+extension Receiver.Request {
+  /// Whether the request has an event of one of the records.
+  fileprivate func contains(anyOf records: [StatusRecord]) -> Bool {
+    let text = String(decoding: body, as: UTF8.self)
+    return records.contains { text.contains($0.send.description) }
   }
 }

@@ -4,6 +4,7 @@ import NIOPosix
 import NIOSSL
 import Support
 import Synchronization
+import Testing
 
 /// A hook's receiver: an HTTP/1.1 server over TLS that records requests, and answers as the test decides.
 final class Receiver: Sendable {
@@ -22,16 +23,18 @@ final class Receiver: Sendable {
   /// Every request, as soon as it has arrived.
   let requests: AsyncStream<Request>
   private let channel: any Channel
+  private let accepted = Counter()
 
   /// `answer` gets the number of the request, from 1.
   init(_ certificates: TestCertificates, answer: @escaping @Sendable (Int, Request) -> Answer) async throws {
     let tls = try NIOSSLContext(configuration: try certificates.serverTLS())
     let (requests, continuation) = AsyncStream.makeStream(of: Request.self)
     self.requests = requests
-    let count = Counter()
+    let (count, accepted) = (Counter(), accepted)
     channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .childChannelInitializer { channel in
-        channel.eventLoop.makeCompletedFuture {
+        _ = accepted.next()
+        return channel.eventLoop.makeCompletedFuture {
           try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls))
           try channel.pipeline.syncOperations.configureHTTPServerPipeline()
           try channel.pipeline.syncOperations.addHandler(
@@ -48,13 +51,21 @@ final class Receiver: Sendable {
   /// The address under the name of the certificate.
   var url: String { "https://localhost:\(channel.localAddress?.port ?? 0)/hook" }
 
+  /// The address at which it listens.
+  var address: String { get throws { try #require(channel.localAddress?.ipAddress) } }
+
+  /// The number of accepted connections.
+  var connections: Int { accepted.value }
+
   func close() async throws { try await channel.close() }
 
   private final class Counter: Sendable {
-    private let value = Mutex(0)
+    private let count = Mutex(0)
+
+    var value: Int { count.withLock { $0 } }
 
     func next() -> Int {
-      value.withLock { value in
+      count.withLock { value in
         value += 1
         return value
       }

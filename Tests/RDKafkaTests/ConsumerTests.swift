@@ -108,6 +108,42 @@ struct ConsumerTests {
     }
   }
 
+  @Test func partitionWithoutCreditDelaysNoOther() async throws {
+    let kafka = try TestKafka.shared()
+    let topic = try await kafka.topic(partitions: 2)
+    let texts = (0..<25).map(String.init)
+    try await kafka.withProducer { producer in
+      for partition in [0, 1] as [Int32] {
+        let results = await producer.send(texts.map { record(topic, $0, partition: partition) })
+        #expect(results.compactMap { failure($0) }.isEmpty)
+      }
+      try await kafka.withConsumer(topics: [topic], group: kafka.group(), configure: { $0.partitionCredit = 10 }) {
+        consumer in
+        var events = consumer.events.makeAsyncIterator()
+        var read: [Int32: [String]] = [:]
+        /// Reads until a partition has that many records; grants as much as is read of the partition `granted`.
+        func readOn(_ count: Int, of partition: Int32, granting granted: Int32? = nil) async {
+          while read[partition, default: []].count < count, let event = await events.next(isolation: #isolation) {
+            if case .assigned(_, let rebalance) = event { rebalance.complete() }
+            guard case .records(let records) = event else { continue }
+            for record in records { read[record.partition, default: []].append(record.text) }
+            let spent = records.filter { $0.partition == granted }.count
+            if let granted { consumer.grant(records: spent, of: TopicPartition(topic: topic, partition: granted)) }
+          }
+        }
+        await readOn(25, of: 1, granting: 1)
+        await readOn(10, of: 0)
+        // Partition 0 has no credit, and partition 1 goes on.
+        #expect(await producer.send(texts.map { record(topic, $0, partition: 1) }).compactMap { failure($0) }.isEmpty)
+        await readOn(50, of: 1, granting: 1)
+        #expect(read == [0: Array(texts.prefix(10)), 1: texts + texts])
+        consumer.grant(records: 15, of: TopicPartition(topic: topic, partition: 0))
+        await readOn(25, of: 0)
+        #expect(read[0] == texts)
+      }
+    }
+  }
+
   @Test func rebalanceIsAnnouncedBeforeItTakesEffect() async throws {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 4)

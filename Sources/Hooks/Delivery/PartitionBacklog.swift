@@ -26,8 +26,6 @@ final class PartitionBacklog: Sendable {
     (signals, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
   }
 
-  var count: Int { items.withLock(\.count) }
-
   /// When the oldest waiting event happened.
   var oldest: UnixTime? { items.withLock { $0.lazy.compactMap(\.event).first?.settledAt } }
 

@@ -2,7 +2,6 @@ import AsyncHTTPClient
 import FanfareCore
 import NIOCore
 import NIOHTTP1
-import NIOPosix
 import NIOSSL
 import Synchronization
 
@@ -12,35 +11,47 @@ enum HookAnswer: Sendable, Equatable {
   case delivered
   /// 410: the receiver wants no more events.
   case gone
+  /// 400, 413 or 422: the receiver does not take this content. `isForGood`: 413, which repeating cannot change; the
+  /// others are also answered by receivers with a fault, such as a wrong secret.
+  case refused(problem: String, isForGood: Bool)
   /// Any other answer, or none. `problem` contains nothing of an answer but its status.
   case failed(problem: String, retryAfter: Duration?)
 }
 
 /// Posts signed requests to one receiver.
 ///
-/// The name is resolved once a minute. Its address is checked, and connections are made to that address and no
-/// other: a name server cannot show one address to the check and another to the connection. TLS verifies the name.
+/// The name is resolved once a minute, and after a request without an answer. One of its addresses is chosen and
+/// checked, and connections are made to that address and no other: a name server cannot show one address to the check
+/// and another to the connection. It stays in use while the name has it and it answers. TLS verifies the name.
 /// Redirects are not followed.
 final class HookClient: Sendable {
   /// The address of a client's connections.
   private struct Endpoint {
     let address: String
     let client: HTTPClient
-    let resolvedAt: ContinuousClock.Instant
+    var resolvedAt: ContinuousClock.Instant
+    /// Whether a request had no answer.
+    var hasFailed = false
   }
 
   /// The longest Retry-After that is believed.
   static let longestRetryAfter: Duration = .seconds(3600)
-  private static let addressLifetime: Duration = .seconds(60)
   private static let connections = 8
 
   private let hook: HookConfiguration
   private let secrets: Mutex<WebhookSecrets>
   private let tls: TLSConfiguration
+  private let lookUp: HostLookUp
+  private let addressLifetime: Duration
   private let endpoint = Mutex<Endpoint?>(nil)
 
-  init(_ hook: HookConfiguration, secrets: WebhookSecrets) throws(HookConfiguration.UnusableTrustRoots) {
+  init(
+    _ hook: HookConfiguration, secrets: WebhookSecrets, addressLifetime: Duration = .seconds(60),
+    lookUp: @escaping HostLookUp.Function = { try IPAddress.addresses(of: $0) }
+  ) throws(HookConfiguration.UnusableTrustRoots) {
     self.hook = hook
+    self.addressLifetime = addressLifetime
+    self.lookUp = HostLookUp(of: hook.url.host, lookUp)
     self.secrets = Mutex(secrets)
     var tls = TLSConfiguration.makeClientConfiguration()
     tls.minimumTLSVersion = .tlsv12
@@ -68,7 +79,7 @@ final class HookClient: Sendable {
     do {
       return try await withThrowingTaskGroup(of: HookAnswer.self) { group in
         group.addTask { [self] in
-          let client = try await client()
+          let endpoint = try await currentEndpoint()
           var request = HTTPClientRequest(url: hook.url.text)
           request.method = .POST
           request.headers.add(contentsOf: [
@@ -76,7 +87,13 @@ final class HookClient: Sendable {
             "webhook-timestamp": "\(timestamp)", "webhook-signature": signature,
           ])
           request.body = .bytes(ByteBuffer(bytes: body))
-          let response = try await client.execute(request, timeout: TimeAmount(hook.timeout))
+          let response: HTTPClientResponse
+          do {
+            response = try await endpoint.client.execute(request, timeout: TimeAmount(hook.timeout))
+          } catch {
+            failed(endpoint)
+            throw error
+          }
           // Read only so that the connection can be used again; a longer body ends it.
           _ = try? await response.body.collect(upTo: 16 * 1024)
           return Self.answer(response)
@@ -91,6 +108,8 @@ final class HookClient: Sendable {
       }
     } catch let error as Refused {
       return .failed(problem: error.problem, retryAfter: nil)
+    } catch is IPAddress.Unknown {
+      return .failed(problem: "the receiver's name has no address, or no name server answers", retryAfter: nil)
     } catch {
       return .failed(problem: "the receiver was not reached: \(error)", retryAfter: nil)
     }
@@ -112,6 +131,8 @@ final class HookClient: Sendable {
     switch response.status.code {
     case 200..<300: .delivered
     case 410: .gone
+    case 400, 413, 422:
+      .refused(problem: "the receiver answered \(response.status.code)", isForGood: response.status.code == 413)
     case 300..<400:
       .failed(
         problem: "the receiver answered \(response.status.code); redirects are not followed", retryAfter: nil)
@@ -131,31 +152,37 @@ final class HookClient: Sendable {
     let problem: String
   }
 
-  private func client() async throws -> HTTPClient {
-    if let known = endpoint.withLock({ $0 }), .now - known.resolvedAt < Self.addressLifetime { return known.client }
-    let address = try await resolve()
-    guard hook.allowsPrivate || PublicAddress.isPublic(address) else {
+  private func currentEndpoint() async throws -> Endpoint {
+    if let known = endpoint.withLock({ $0 }), !known.hasFailed, .now - known.resolvedAt < addressLifetime {
+      return known
+    }
+    let addresses = try await lookUp.addresses().filter { hook.allowsPrivate || PublicAddress.isPublic($0) }
+    guard let first = addresses.first else {
       throw Refused(problem: "the receiver's address is not public; hook.\(hook.name).allowPrivate permits it")
     }
-    let (client, old) = endpoint.withLock { endpoint in
-      let kept = endpoint?.address == address ? endpoint?.client : nil
-      let client = kept ?? makeClient(to: address)
-      let old = kept == nil ? endpoint?.client : nil
-      endpoint = Endpoint(address: address, client: client, resolvedAt: .now)
-      return (client, old)
+    let (current, old) = endpoint.withLock { endpoint in
+      let old = endpoint
+      let address = old.flatMap { Self.choice(of: addresses, after: $0) } ?? first
+      let kept = old.flatMap { $0.address == address ? $0.client : nil }
+      let current = Endpoint(address: address, client: kept ?? makeClient(to: address), resolvedAt: .now)
+      endpoint = current
+      return (current, kept == nil ? old : nil)
     }
     // Its requests have ended or fail, and are repeated; a failed shutdown leaves nothing to do.
-    try? await old?.shutdown()
-    return client
+    try? await old?.client.shutdown()
+    return current
   }
 
-  private func resolve() async throws -> String {
-    let host = hook.url.host
-    let addresses = try await NIOThreadPool.singleton.runIfActive {
-      try SocketAddress.makeAddressResolvingHost(host, port: 443)
-    }
-    guard let address = addresses.ipAddress else { throw Refused(problem: "the receiver's name has no address") }
-    return address
+  /// Name servers give several addresses in changing order: the present one stays, unless it has failed; then the next
+  /// one takes its turn. nil if the name does not have the present one any more.
+  private static func choice(of addresses: [String], after present: Endpoint) -> String? {
+    guard addresses.contains(present.address) else { return nil }
+    guard present.hasFailed else { return present.address }
+    return addresses.filter { $0 > present.address }.min() ?? addresses.min()
+  }
+
+  private func failed(_ used: Endpoint) {
+    endpoint.withLock { if $0?.address == used.address { $0?.hasFailed = true } }
   }
 
   private func makeClient(to address: String) -> HTTPClient {

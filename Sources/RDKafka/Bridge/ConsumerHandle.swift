@@ -3,9 +3,9 @@ import Synchronization
 
 /// A handle for consuming in a group.
 ///
-/// The queue of each assigned partition is redirected to ``records`` or ``pausableRecords``. Rebalances and errors are
-/// served from the consumer's queue at all times, and records are taken only when the application has credit. (Pausing
-/// partitions would drop fetched records, and before 2.1 may lose some.)
+/// The queue of each assigned partition is redirected to ``records`` or ``pausableRecords``, or read by itself.
+/// Rebalances and errors are served from the consumer's queue at all times, and records are taken only when the
+/// application has credit. (Pausing partitions would drop fetched records, and before 2.1 may lose some.)
 final class ConsumerHandle: Sendable {
   let handle: Handle
   /// Wakes the consumer's thread for entries on a queue and for requests of the application.
@@ -101,11 +101,10 @@ final class ConsumerHandle: Sendable {
     }
   }
 
-  /// Performs a rebalance.
+  /// Performs a rebalance. Assigned partitions must have been passed to `redirect` or `queue(of:)`.
   func apply(_ change: Change) throws(RDKafkaError) {
     switch change.kind {
     case .assign:
-      for partition in change.list.partitions { redirect(partition) }
       if let error = unsafe rd_kafka_incremental_assign(handle.pointer, change.list.pointer) {
         throw unsafe RDKafkaError(consuming: error, context: "assign")
       }
@@ -118,13 +117,18 @@ final class ConsumerHandle: Sendable {
 
   /// Redirects the partition's records to their queue.
   /// Must precede the assignment. librdkafka keeps the redirection until the handle is destroyed.
-  private func redirect(_ partition: TopicPartition) {
+  func redirect(_ partition: TopicPartition) {
     guard let queue = unsafe rd_kafka_queue_get_partition(handle.pointer, partition.topic, partition.partition) else {
       return
     }
     unsafe rd_kafka_queue_forward(
       queue, pausableTopics.contains(partition.topic) ? pausableRecords.pointer : records.pointer)
     unsafe rd_kafka_queue_destroy(queue)
+  }
+
+  /// The queue of the partition alone, not redirected any more. Must precede the assignment.
+  func queue(of partition: TopicPartition) throws(RDKafkaError) -> Queue {
+    try Queue.partition(partition, of: handle, wakeUp: wakeUp)
   }
 
   /// Stores offsets for the next automatic commit.

@@ -48,6 +48,15 @@ import Glibc
     return unsafe Queue(adopting: pointer, of: handle, wakeUp: wakeUp)
   }
 
+  /// The queue of a partition's records, redirected to no other.
+  static func partition(_ partition: TopicPartition, of handle: Handle, wakeUp: WakeUp) throws(RDKafkaError) -> Queue {
+    guard let pointer = unsafe rd_kafka_queue_get_partition(handle.pointer, partition.topic, partition.partition) else {
+      throw outOfMemory
+    }
+    unsafe rd_kafka_queue_forward(pointer, nil)
+    return unsafe Queue(adopting: pointer, of: handle, wakeUp: wakeUp)
+  }
+
   /// The number of entries.
   var count: Int { unsafe rd_kafka_queue_length(pointer) }
 

@@ -46,7 +46,7 @@ enum LeaderEpoch {
   /// It bounds the memory that a long-lived record keeps alive.
   private static let bytesPerBatch = 1024 * 1024
 
-  private let queue: Queue
+  let queue: Queue
   private let readsHeaders: Bool
   private let messages: UnsafeMutableBufferPointer<Message?>
   private var owned: Set<TopicPartition> = []

@@ -9,12 +9,14 @@ struct ConsumerLoop {
   private let configuration: ConsumerConfiguration
   private let logger: Logger
   private let continuation: AsyncStream<ConsumerEvent>.Continuation
-  private let credit: Credit
+  private let partitionCredits: PartitionCredits
   private let progress: Progress
   private let commits: PendingCommits
   private let joinState: JoinState
-  private let reader: RecordReader
-  private let pausableReader: RecordReader
+  private let lane: Lane
+  private let pausableLane: Lane
+  /// The lanes of assigned partitions, where each has its own; see ``ConsumerConfiguration/partitionCredit``.
+  private var partitionLanes: [TopicPartition: Lane] = [:]
   /// Whether the pausable topics are served first.
   /// It alternates, so that no topic starves when credit is low.
   private var startsWithPausable = false
@@ -24,7 +26,6 @@ struct ConsumerLoop {
   private var lastReports: [Int32: ContinuousClock.Instant] = [:]
   private var leaveDeadline: ContinuousClock.Instant?
   private var delay: RebalanceDelay
-  private var fetchWakeUp: FetchWakeUp
   private var hasFailed = false
 
   private struct Pending {
@@ -38,23 +39,21 @@ struct ConsumerLoop {
   /// The loop of one handle. The other arguments are shared with the application's side.
   init(
     handle: ConsumerHandle, configuration: ConsumerConfiguration, logger: Logger,
-    continuation: AsyncStream<ConsumerEvent>.Continuation, credit: Credit, progress: Progress,
-    commits: PendingCommits, joinState: JoinState
+    continuation: AsyncStream<ConsumerEvent>.Continuation, credit: Credit, partitionCredits: PartitionCredits,
+    progress: Progress, commits: PendingCommits, joinState: JoinState
   ) {
     self.handle = handle
     self.configuration = configuration
     self.logger = logger
     self.continuation = continuation
-    self.credit = credit
+    self.partitionCredits = partitionCredits
     self.progress = progress
     self.commits = commits
     self.joinState = joinState
     delay = RebalanceDelay(isNeeded: !configuration.client.profile.acceptsCommitsDuringRebalance)
-    fetchWakeUp = FetchWakeUp(
-      isNeeded: Workarounds.fetchThreadsSleepWhenFull, records: configuration.prefetchRecords,
-      bytes: configuration.prefetchBytes)
-    reader = RecordReader(queue: handle.records, readsHeaders: configuration.readsHeaders)
-    pausableReader = RecordReader(queue: handle.pausableRecords, readsHeaders: configuration.readsHeaders)
+    lane = Lane(handle.records, configuration, credit: credit)
+    // Pausable topics have few records.
+    pausableLane = Lane(handle.pausableRecords, configuration, credit: credit, mayFillUp: false)
   }
 
   /// Joins the group and serves it until the member has left.
@@ -170,10 +169,10 @@ struct ConsumerLoop {
     case .assign:
       continuation.yield(.assigned(partitions, token))
     case .revoke:
-      for reader in [reader, pausableReader] { reader.disown(partitions) }
+      disown(partitions)
       continuation.yield(.revoked(partitions, token))
     case .lose:
-      for reader in [reader, pausableReader] { reader.disown(partitions) }
+      disown(partitions)
       continuation.yield(.lost(partitions, token))
     }
   }
@@ -182,7 +181,7 @@ struct ConsumerLoop {
     let partitions = change.list.partitions
     switch change.kind {
     case .assign:
-      for reader in [reader, pausableReader] { reader.own(partitions) }
+      own(partitions)
       progress.add(partitions)
     case .revoke, .lose: progress.remove(partitions)
     }
@@ -192,6 +191,34 @@ struct ConsumerLoop {
       report(error)
     }
     if case .assign = change.kind { lookUpProgress(of: partitions) }
+  }
+
+  private mutating func own(_ partitions: [TopicPartition]) {
+    for lane in [lane, pausableLane] { lane.reader.own(partitions) }
+    for partition in partitions {
+      guard let records = configuration.partitionCredit else {
+        handle.redirect(partition)
+        continue
+      }
+      do {
+        let credit = Credit()
+        _ = credit.grant(records)
+        let lane = Lane(try handle.queue(of: partition), configuration, credit: credit)
+        lane.reader.own([partition])
+        partitionLanes[partition] = lane
+        partitionCredits[partition] = credit
+      } catch {
+        report(error)
+      }
+    }
+  }
+
+  private mutating func disown(_ partitions: [TopicPartition]) {
+    for lane in [lane, pausableLane] { lane.reader.disown(partitions) }
+    for partition in partitions {
+      partitionLanes[partition] = nil
+      partitionCredits[partition] = nil
+    }
   }
 
   /// Reads the committed offsets for the lag in the background.
@@ -211,27 +238,19 @@ struct ConsumerLoop {
   ///
   /// - Returns: Whether there may be more records at once.
   private mutating func deliver(isPaused: Bool) -> Bool {
-    guard !isPaused else { return deliver(from: reader) }
+    var hasMore = false
+    for lane in partitionLanes.values where deliver(from: lane) { hasMore = true }
+    guard !isPaused else { return deliver(from: lane) || hasMore }
     startsWithPausable.toggle()
-    let first = deliver(from: startsWithPausable ? pausableReader : reader)
-    let second = deliver(from: startsWithPausable ? reader : pausableReader)
-    return first || second
+    let first = deliver(from: startsWithPausable ? pausableLane : lane)
+    let second = deliver(from: startsWithPausable ? lane : pausableLane)
+    return first || second || hasMore
   }
 
-  private mutating func deliver(from reader: RecordReader) -> Bool {
-    let room = credit.available()
-    guard room > 0 else { return false }
-    let taken = reader.take(limit: room)
-    if taken.count > 0 {
-      credit.spend(taken.count)
-      // Pausable topics have few records.
-      if reader === self.reader,
-        fetchWakeUp.isDue(taken: taken.count, bytes: taken.bytes, left: handle.records.count, at: .now)
-      {
-        wakeFetchThreads()
-      }
-      for batch in taken.batches { continuation.yield(.records(batch)) }
-    }
+  private mutating func deliver(from lane: Lane) -> Bool {
+    guard let (taken, wakesFetchThreads) = lane.take() else { return false }
+    if wakesFetchThreads { wakeFetchThreads() }
+    for batch in taken.batches { continuation.yield(.records(batch)) }
     for error in taken.errors { report(error) }
     return taken.popped > 0
   }
@@ -259,5 +278,18 @@ struct ConsumerLoop {
     lastReports[error.number] = now
     continuation.yield(.failed(error))
     if error.isFatal { hasFailed = true }
+  }
+}
+
+extension Lane {
+  fileprivate convenience init(
+    _ queue: Queue, _ configuration: ConsumerConfiguration, credit: Credit, mayFillUp: Bool = true
+  ) {
+    self.init(
+      reader: RecordReader(queue: queue, readsHeaders: configuration.readsHeaders), credit: credit,
+      fetchWakeUp: mayFillUp
+        ? FetchWakeUp(
+          isNeeded: Workarounds.fetchThreadsSleepWhenFull, records: configuration.prefetchRecords,
+          bytes: configuration.prefetchBytes) : nil)
   }
 }
