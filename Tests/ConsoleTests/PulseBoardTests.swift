@@ -134,6 +134,26 @@ import Testing
     #expect(snapshot(PulseBoard()).findings.map(\.level) == [.critical, .warning])
   }
 
+  /// Three entries for one outage at two workers would hide what else is wrong.
+  @Test func openCircuitIsOneFindingWithItsCause() {
+    var board = PulseBoard()
+    for id in ["w1", "w2"] {
+      var sick = pulse(id, labels: ["platform": "apns"], gauges: ["fanfare_circuit_state": id == "w1" ? 1 : 2])
+      sick.problems = [
+        Pulse.Problem(
+          check: "worker", problem: "default/apns: the push service is unavailable: ServiceUnavailable; other/fcm: x")
+      ]
+      board.receive(sick, at: clock.now())
+    }
+    board.receive(pulse("l1", role: "ledger"), at: clock.now())
+    let findings = snapshot(board).findings.map(\.text)
+    #expect(findings.count == 3)
+    #expect(
+      findings[0] == "The circuit of apns is open at 2 of 2 workers, its sends are deferred: the push service is "
+        + "unavailable: ServiceUnavailable.")
+    #expect(findings[1...].allSatisfy { $0.hasSuffix("worker: other/fcm: x") })
+  }
+
   @Test func recordsSurviveTheTopicAndOthersAreSkipped() throws {
     var sent = pulse(counters: ["fanfare_sends_accepted_total": 3], gauges: ["g": 1.5])
     sent.problems = [Pulse.Problem(check: "kafka", problem: "no \"broker\"")]

@@ -102,4 +102,12 @@ import Testing
     #expect(finding.level == level)
     #expect((finding.remedy != nil) == (level != .ok))
   }
+
+  /// A service that answers 503 is reachable: the network is not to blame.
+  @Test func serviceThatAnswersIsNotSaidToBeSilent() {
+    let finding = PushCheck.finding(
+      "push default apns", PushOutcome(.retryLater, reason: "ServiceUnavailable", status: 503), problem: nil)
+    #expect(finding.detail.contains("answers that it cannot take pushes now: ServiceUnavailable (503)"))
+    #expect(finding.remedy?.contains("status page") == true)
+  }
 }

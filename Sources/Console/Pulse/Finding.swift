@@ -18,19 +18,26 @@ struct Finding: Encodable, Hashable, Sendable {
 
   /// All findings, the worst first.
   static func all(
-    members: [PulseBoard.Member], waiting: [PulseSnapshot.Waiting], outcomes: [PulseSnapshot.Outcome],
+    hub: String, members: [PulseBoard.Member], waiting: [PulseSnapshot.Waiting], outcomes: [PulseSnapshot.Outcome],
     deadLetters: [PulseSnapshot.DeadLetters], circuits: [PulseSnapshot.Circuit], expiries: [PulseSnapshot.Expiry],
     metrics: [MetricSample.Series: PulseSnapshot.Metric], at now: UnixTime
   ) -> [Finding] {
-    var findings = aboutProcesses(members, metrics, at: now)
-    for circuit in circuits where circuit.state == 2 {
+    let open = circuits.filter { $0.state > 0 }
+    let places = open.map { "\(hub)/\($0.platform): " }
+    var findings = aboutProcesses(members, metrics, besides: places, at: now)
+    for (circuit, place) in zip(open, places) {
+      let causes = members.lazy.flatMap(\.pulse.problems).flatMap(sentences).filter { $0.hasPrefix(place) }
+      let cause = causes.first.map { ": \($0.dropFirst(place.count))" } ?? ""
       findings.append(
         Finding(
           level: .critical,
-          text: "The circuit of \(circuit.platform) is open at \(circuit.openAt) of \(circuit.workers) workers: pushes "
-            + "to it fail, and its sends are deferred.",
-          remedy: "See the reasons of \(circuit.platform) below. The circuit closes by itself when the service answers "
-            + "again."))
+          text: "The circuit of \(circuit.platform) is open at \(circuit.openAt) of \(circuit.workers) workers, its "
+            + "sends are deferred\(cause).",
+          remedy: cause.contains("refuses")
+            ? "Compare key, ids and topic or project under hub.\(hub).\(circuit.platform) with the service's console. "
+              + "Workers take over a changed file of a credential by themselves; other keys need a restart."
+            : "See the service's status page, then the way there: proxy, firewall, DNS. `fanfare doctor` on a worker's "
+              + "machine tries a push. The circuit closes by itself when the service answers again."))
     }
     // Segments of a paused or slow broadcast wait on purpose.
     for entry in waiting where entry.oldestSeconds > 60 && !entry.topic.hasSuffix(".segments") {
@@ -72,7 +79,8 @@ struct Finding: Encodable, Hashable, Sendable {
   }
 
   private static func aboutProcesses(
-    _ members: [PulseBoard.Member], _ metrics: [MetricSample.Series: PulseSnapshot.Metric], at now: UnixTime
+    _ members: [PulseBoard.Member], _ metrics: [MetricSample.Series: PulseSnapshot.Metric], besides places: [String],
+    at now: UnixTime
   ) -> [Finding] {
     var findings: [Finding] = []
     let active = members.filter { !$0.isSilent(at: now) }
@@ -100,9 +108,12 @@ struct Finding: Encodable, Hashable, Sendable {
         continue
       }
       for problem in member.pulse.problems {
+        let rest = sentences(problem).filter { sentence in !places.contains { sentence.hasPrefix($0) } }
+        guard !rest.isEmpty else { continue }
         findings.append(
           Finding(
-            level: .critical, text: "The \(name) is not ready: \(problem.check): \(problem.problem)",
+            level: .critical,
+            text: "The \(name) is not ready: \(problem.check): \(rest.joined(separator: "; "))",
             remedy: "The Operations article lists the causes under `\(problem.check)`; `fanfare doctor` on its machine "
               + "checks them."))
       }
@@ -115,6 +126,11 @@ struct Finding: Encodable, Hashable, Sendable {
           remedy: "That is so during an upgrade; otherwise upgrade the others."))
     }
     return findings
+  }
+
+  /// A worker joins its problems: each of a platform begins with `hub/platform: `.
+  private static func sentences(_ problem: Pulse.Problem) -> [String] {
+    problem.problem.split(separator: "; ").map(String.init)
   }
 
   private static func aboutResults(

@@ -47,6 +47,7 @@ struct PulseSnapshot: Encodable, Sendable {
     let platform: String
     /// The highest state of all workers: 0 closed, 1 half-open, 2 open.
     let state: Int
+    /// All workers, and those at which it is not closed.
     let workers, openAt: Int
   }
 
@@ -151,7 +152,7 @@ extension PulseSnapshot {
     self.waiting = waiting.values.sorted { ($0.topic, $0.role) < ($1.topic, $1.role) }
     self.circuits = circuits.map { platform, states in
       Circuit(
-        platform: platform, state: Int(states.max() ?? 0), workers: states.count, openAt: states.count { $0 >= 2 })
+        platform: platform, state: Int(states.max() ?? 0), workers: states.count, openAt: states.count { $0 > 0 })
     }.sorted { $0.platform < $1.platform }
     self.expiries = expiries.map { Expiry(subject: $0.key, expiresAt: Int64($0.value * 1000)) }
       .sorted { $0.subject < $1.subject }
@@ -165,8 +166,8 @@ extension PulseSnapshot {
       DeadLetters(reason: series.labels["reason"] ?? "", quarterHour: tally.total)
     }.sorted { $0.reason < $1.reason }
     findings = Finding.all(
-      members: members, waiting: self.waiting, outcomes: outcomes, deadLetters: deadLetters, circuits: self.circuits,
-      expiries: self.expiries, metrics: metrics, at: now)
+      hub: hub, members: members, waiting: self.waiting, outcomes: outcomes, deadLetters: deadLetters,
+      circuits: self.circuits, expiries: self.expiries, metrics: metrics, at: now)
     guard isWhole else { return }
     self.metrics = metrics.values.sorted { $0.name < $1.name }
     let points = board.histories[hub]?.points ?? []

@@ -234,6 +234,7 @@ extension Dispatcher {
   private mutating func changed(
     _ sender: Int, _ change: PlatformLane.Change, reason: String, at now: Moment, into effects: inout Effects
   ) {
+    lanes[sender].reason = reason
     switch change {
     case .recovered:
       effects.alarm(.senderResumed(sender: sender))

@@ -167,10 +167,11 @@ struct Dispatcher: Sendable {
     for (number, lane) in lanes.enumerated() where lane.isStopped {
       let cause =
         switch lane.breaker.cause {
-        case .configuration: "stopped by a configuration error"
+        case .configuration: "the push service refuses the configuration"
         case .outage: "the push service is unavailable"
         }
-      problems.append("\(table.hub(ofSender: number))/\(table.platform(ofSender: number)): \(cause)")
+      let reason = lane.reason.isEmpty ? "" : ": \(lane.reason)"
+      problems.append("\(table.hub(ofSender: number))/\(table.platform(ofSender: number)): \(cause)\(reason)")
     }
     return problems
   }

@@ -49,6 +49,8 @@ struct PlatformLane: Sendable {
   private(set) var window: BroadcastWindow
   private(set) var silence = Silence()
   private(set) var breaker: CircuitBreaker
+  /// Why the circuit opened last, in the service's own word; empty if it gave none.
+  var reason = ""
   /// Whether refusals concern the credential or single devices.
   private(set) var trust: CredentialTrust
   /// The push that tries whether the stopped service works again.

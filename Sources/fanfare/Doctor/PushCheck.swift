@@ -71,6 +71,11 @@ struct PushCheck {
         remedy: "compare key, ids and topic or project with the service's console; a new file is used without a restart"
       )
     case .retryLater, .retryHere, .unknown, nil:
+      if problem == nil, let outcome, outcome.status >= 400 {
+        return .wrong(
+          area, "answers that it cannot take pushes now: \(answer)",
+          remedy: "see the service's status page; pushes are deferred meanwhile, and nothing need be restarted")
+      }
       return .wrong(
         area, problem.map { "\($0) (\(answer))" } ?? "did not answer the push: \(answer)",
         remedy: "check the network, the firewall, host and port, and trustRootsFile")

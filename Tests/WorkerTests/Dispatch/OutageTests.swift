@@ -33,7 +33,7 @@ struct OutageTests {
       desk.alarms.contains {
         if case .serviceUnavailable(sender: 0, reason: "ServiceUnavailable") = $0 { true } else { false }
       })
-    #expect(desk.dispatcher.readinessProblems == ["default/apns: the push service is unavailable"])
+    #expect(desk.dispatcher.readinessProblems == ["default/apns: the push service is unavailable: ServiceUnavailable"])
     let before = desk.pushes.count
     for number in 20..<100 { desk.deliver(desk.send(to: .user("u\(number)"))) }
     let later = desk.pushes[before...]
