@@ -10,7 +10,7 @@ import Synchronization
 struct RoleCommand: AsyncParsableCommand {
   /// The roles of the product.
   enum Role: String, CaseIterable, ExpressibleByArgument {
-    case api, worker, ledger
+    case api, worker, ledger, hooks
   }
 
   static let configuration = CommandConfiguration(
@@ -33,6 +33,9 @@ struct RoleCommand: AsyncParsableCommand {
     case .ledger:
       try await LedgerRole.awaitOthers(runtime)
       services = try await LedgerRole.services(runtime)
+    case .hooks:
+      try await HooksRole.awaitOthers(runtime)
+      services = try await HooksRole.services(runtime)
     }
     if let clock = runtime.clock as? SteppedWallClock {
       services.services.insert(UntilShutdown("clock") { await clock.run() }, at: 0)

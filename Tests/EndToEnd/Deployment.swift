@@ -138,6 +138,11 @@ final class Deployment: Sendable {
   /// Starts another worker. It needs some seconds to join; see `ready`.
   func startWorker() throws -> ChildProcess { try processes.start("worker", environment, directory) }
 
+  /// Starts webhooks without waiting for them. `variables` are added to the environment.
+  func startHooks(_ variables: [String: String]) throws -> ChildProcess {
+    try processes.start("hooks", environment.merging(variables) { $1 }, directory)
+  }
+
   /// Suspends until the role is ready. Returns a caller for its operations address.
   func ready(_ role: ChildProcess) async throws -> Caller {
     let caller = Caller(base: "http://" + (try await role.address(of: "operations")))

@@ -33,6 +33,7 @@ import Testing
       let targets = [
         "api": [operations.base, try await Self.startFrontEndWithTLS(in: deployment)],
         "worker": [try await deployment.ready(worker).base], "ledger": [deployment.ledger.base],
+        "hooks": [try await Self.startHooks(in: deployment)],
       ]
       let server = try Self.start(watching: targets, in: deployment.directory)
       defer { server.destroy() }
@@ -92,18 +93,31 @@ import Testing
     #expect(try await api.call("POST", "/api/sends", user: "alice", body: body).status == 202)
   }
 
+  /// Writes a file that only its owner may read, and returns its path.
+  private static func file(_ name: String, _ text: String, in deployment: Deployment) throws -> String {
+    let file = deployment.directory.appending(path: name)
+    try Data(text.utf8).write(to: file)
+    try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.path)
+    return file.path
+  }
+
   /// Starts a front end with a certificate, whose expiry is a metric. Returns its operations address.
   private static func startFrontEndWithTLS(in deployment: Deployment) async throws -> String {
     let certificates = try TestCertificates()
-    func file(_ name: String, _ text: String) throws -> String {
-      let file = deployment.directory.appending(path: name)
-      try Data(text.utf8).write(to: file)
-      try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.path)
-      return file.path
-    }
     let process = try deployment.startFrontEndProcess([
-      "FANFARE_API_TLS_CERTIFICATE_FILE": try file("server.pem", certificates.serverPEM),
-      "FANFARE_API_TLS_KEY_FILE": try file("server-key.pem", certificates.serverKeyPEM),
+      "FANFARE_API_TLS_CERTIFICATE_FILE": try file("server.pem", certificates.serverPEM, in: deployment),
+      "FANFARE_API_TLS_KEY_FILE": try file("server-key.pem", certificates.serverKeyPEM, in: deployment),
+    ])
+    return "http://" + (try await process.address(of: "operations"))
+  }
+
+  /// Starts a hook at whose address nothing listens. Returns its operations address.
+  private static func startHooks(in deployment: Deployment) async throws -> String {
+    let secret = "whsec_" + Data(repeating: 7, count: 32).base64EncodedString()
+    let process = try deployment.startHooks([
+      "FANFARE_HUB_DEFAULT_HOOKS": "audit", "FANFARE_HOOK_AUDIT_URL": "https://127.0.0.1:1/",
+      "FANFARE_HOOK_AUDIT_ALLOW_PRIVATE": "true",
+      "FANFARE_HOOK_AUDIT_SECRET_FILE": try file("hook-audit", secret, in: deployment),
     ])
     return "http://" + (try await process.address(of: "operations"))
   }
@@ -112,7 +126,8 @@ import Testing
   private static func start(watching targets: [String: [String]], in directory: URL) throws -> ChildProcess {
     var text = try String(contentsOf: Self.directory.appending(path: "prometheus.yaml"), encoding: .utf8)
       .replacing("15s", with: "1s").replacing("rules/*.yaml", with: Self.directory.path + "/rules/*.yaml")
-    for (role, ports) in [("api", [9101]), ("worker", [9111, 9112]), ("ledger", [9103])] {
+      .replacing("      # - targets", with: "      - targets").replacing("      #   labels", with: "        labels")
+    for (role, ports) in [("api", [9101]), ("worker", [9111, 9112]), ("ledger", [9103]), ("hooks", [9104])] {
       let shipped = ports.map { "\"127.0.0.1:\($0)\"" }.joined(separator: ", ")
       let own = try #require(targets[role]).map { "\"\($0.dropFirst("http://".count))\"" }.joined(separator: ", ")
       #expect(text.contains("[\(shipped)]\n        labels: {role: \(role)}"))
