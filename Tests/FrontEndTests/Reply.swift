@@ -23,7 +23,8 @@ struct Reply {
 
   /// Expects a complete problem document, and the header fields that its status requires.
   func expectProblem(
-    _ status: Int, _ code: String, naming field: String? = nil, sourceLocation: SourceLocation = #_sourceLocation
+    _ status: Int, _ code: String, naming field: String? = nil, hasNext: Bool = false,
+    sourceLocation: SourceLocation = #_sourceLocation
   ) {
     guard self.status == status else {
       Issue.record("\(self.status) instead of \(status): \(text)", sourceLocation: sourceLocation)
@@ -36,6 +37,7 @@ struct Reply {
     }
     var keys: Set = ["type", "title", "status", "detail", "code", "requestId"]
     if code == "overQuota" || code == "tooManyFailures" { keys.insert("quota") }
+    if hasNext { keys.insert("next") }
     #expect(Set(members.keys) == keys, sourceLocation: sourceLocation)
     #expect(members["code"] == .string(code), sourceLocation: sourceLocation)
     #expect(members["type"] == .string("urn:fanfare:problem:\(code)"), sourceLocation: sourceLocation)

@@ -13,7 +13,8 @@ struct Problem {
   let refusal: Refusal
   let requestID: String
 
-  /// The standard's members, `code`, `requestId`, and of a refusal over a quota its name.
+  /// The standard's members, `code`, `requestId`, of a refusal over a quota its name, and of an interrupted request the
+  /// cursor that continues.
   var document: [UInt8] {
     let (code, answer) = (refusal.code.rawValue, refusal.code.answer)
     return JSONWriter.object {
@@ -23,6 +24,7 @@ struct Problem {
       $0.member("detail", refusal.detail)
       $0.member("code", code)
       if let quota = refusal.quota { $0.member("quota", quota.rawValue) }
+      if let next = refusal.next { $0.member("next", next) }
       $0.member("requestId", requestID)
     }
   }
@@ -186,6 +188,8 @@ struct Refusal: Error, Hashable, CustomStringConvertible {
   var retryAfter: Int?
   /// For `.overQuota` and `.tooManyFailures`: the quota.
   var quota: QuotaName?
+  /// Of an interrupted request: the cursor of the request that continues.
+  var next: String?
   /// Whether callers can bring it about at will. It is then logged at `debug` only.
   var isCausedByCaller = false
 

@@ -116,15 +116,19 @@ extension DeadLetter {
 
 extension RedriveOutcome {
   /// Returns the outcome as JSON; `missing` has the selected ids without a letter in the caller's hub.
-  func json(of selection: RedriveOrder.Selection, isDryRun: Bool) -> [UInt8] {
+  func json(of order: RedriveOrder) -> [UInt8] {
     JSONWriter.object {
-      $0.member("dryRun", isDryRun)
+      $0.member("dryRun", order.isDryRun)
       $0.member("redriven", redriven)
       $0.member("redrivenBefore", redrivenBefore)
       $0.member("cut", cut.map(\.id))
       $0.member("foreign", foreign.map(\.id))
-      if case .places(let places) = selection { $0.member("missing", places.subtracting(found).sorted().map(\.id)) }
-      $0.member("isComplete", isComplete)
+      if case .places(let places) = order.selection {
+        let asked = places.filter { order.after?.offsets[$0.partition] ?? 0 <= $0.offset }
+        $0.member("missing", asked.subtracting(found).sorted().map(\.id))
+      }
+      $0.member("isComplete", next == nil)
+      $0.member("next", next?.cursor)
     }
   }
 }

@@ -33,7 +33,7 @@ struct DeadLetterRoutes: Sendable {
       try MediaType.json.require(of: request)
       let body = try RedriveBody(try await request.bytes(upTo: maximumBodySize))
       let order = RedriveOrder(
-        selection: body.selection, isDryRun: body.isDryRun, isRepeated: body.isRepeated,
+        selection: body.selection, after: body.after, isDryRun: body.isDryRun, isRepeated: body.isRepeated,
         isVisible: isVisible(in: caller.hub.name))
       func record(_ count: Int) {
         guard !body.isDryRun else { return }
@@ -42,9 +42,9 @@ struct DeadLetterRoutes: Sendable {
       do throws(DeadLetterError) {
         let outcome = try await store.redrive(order)
         record(outcome.redriven)
-        return .json(outcome.json(of: body.selection, isDryRun: body.isDryRun), isPrivate: true)
+        return .json(outcome.json(of: order), isPrivate: true)
       } catch {
-        if case .interrupted(let count) = error { record(count) }
+        if case .interrupted(let count, _) = error { record(count) }
         throw Refusal(error)
       }
     }
@@ -71,9 +71,12 @@ extension Refusal {
     case .tooMuch:
       self.init(
         .impossible, "the topics hold more records than one request may read; use `fanfare dead-letters` instead")
-    case .interrupted(let count):
+    case .interrupted(let count, let next):
       self.init(
-        .outcomeUnknown, "at most \(count) records were redriven; the same request continues with the rest")
+        .outcomeUnknown,
+        "at most \(count) records were redriven; "
+          + (next == nil ? "repeat the request" : "the same request with `next` as its cursor continues"))
+      self.next = next?.cursor
     }
   }
 }
@@ -81,12 +84,14 @@ extension Refusal {
 /// The body of a redrive.
 struct RedriveBody {
   let selection: RedriveOrder.Selection
+  let after: DeadLetterPosition?
   let isDryRun: Bool
   let isRepeated: Bool
 
-  /// Reads `{"ids":["0-17"]}` or `{"reason":"unknownHub"}`, with `dryRun` and `again`.
+  /// Reads `{"ids":["0-17"]}` or `{"reason":"unknownHub"}`, with `dryRun`, `again` and `cursor`.
   init(_ body: ArraySlice<UInt8>) throws(Refusal) {
     var (places, reason, isDryRun, isRepeated): (Set<LogPlace>?, DeadLetter.Reason?, Bool?, Bool?)
+    var after: DeadLetterPosition?
     try readBody(body) { (key, reader) throws(JSONError) in
       switch key {
       case "ids":
@@ -112,6 +117,10 @@ struct RedriveBody {
       case "again":
         guard isRepeated == nil else { throw reader.duplicateMember() }
         isRepeated = try reader.readBoolean()
+      case "cursor":
+        guard after == nil else { throw reader.duplicateMember() }
+        after = DeadLetterPosition(cursor: try reader.readString())
+        guard after != nil else { throw reader.error("must be the member next of an earlier answer") }
       default: throw reader.error("is not a known member")
       }
     }
@@ -120,6 +129,7 @@ struct RedriveBody {
     case (nil, let reason?): selection = .reason(reason)
     default: throw Refusal(.invalidField, "ids or reason must be given, and not both")
     }
+    self.after = after
     self.isDryRun = isDryRun ?? false
     self.isRepeated = isRepeated ?? false
   }

@@ -24,8 +24,8 @@ package enum DeadLetterError: Error, Hashable {
   case busy
   /// There are more records to read than one request may.
   case tooMuch
-  /// Kafka did not acknowledge all records; at most this many were redriven.
-  case interrupted(redriven: Int)
+  /// Kafka did not acknowledge all records; at most this many were redriven. An order after `next` continues.
+  case interrupted(redriven: Int, next: DeadLetterPosition?)
 }
 
 /// A query for dead letters.
@@ -53,7 +53,8 @@ package struct DeadLetterQuery: Sendable {
   }
 }
 
-/// Where a page of letters ends: for each partition, the offset below which the next page continues.
+/// Where a page of letters or a redrive ends: for each partition, the offset below which the next page continues, or at
+/// which the next order begins.
 package struct DeadLetterPosition: Hashable, Sendable {
   package let offsets: [Int32: Int64]
 
@@ -120,6 +121,8 @@ package struct RedriveOrder: Sendable {
   }
 
   package let selection: Selection
+  /// Where the order before ended: only letters from these offsets on; nil: from the oldest on.
+  package let after: DeadLetterPosition?
   /// Whether nothing is produced, and only the result is determined.
   package let isDryRun: Bool
   /// Whether letters that were redriven before are redriven again.
@@ -128,9 +131,11 @@ package struct RedriveOrder: Sendable {
   package let isVisible: @Sendable (DeadLetter) -> Bool
 
   package init(
-    selection: Selection, isDryRun: Bool, isRepeated: Bool, isVisible: @escaping @Sendable (DeadLetter) -> Bool
+    selection: Selection, after: DeadLetterPosition? = nil, isDryRun: Bool, isRepeated: Bool,
+    isVisible: @escaping @Sendable (DeadLetter) -> Bool
   ) {
     self.selection = selection
+    self.after = after
     self.isDryRun = isDryRun
     self.isRepeated = isRepeated
     self.isVisible = isVisible
@@ -149,8 +154,8 @@ package struct RedriveOutcome: Encodable, Sendable {
   package var foreign: [LogPlace] = []
   /// Letters that could not be read.
   package var unreadable = 0
-  /// Whether no selected letter was left out because of the limit.
-  package var isComplete = true
+  /// Where the next order begins, if selected letters were left out because of the limit.
+  package var next: DeadLetterPosition?
   /// The selected letters that exist, if they were selected by their places.
   package var found: Set<LogPlace> = []
 

@@ -1,4 +1,5 @@
 package import FanfareCore
+package import FrontEnd
 package import Logging
 import RDKafka
 
@@ -23,11 +24,21 @@ package struct DeadLetterBox {
     package let record: ArraySlice<UInt8>
   }
 
-  /// Passes every letter, or only those at the places, to `take`, which returns whether to continue.
+  /// Passes every letter from the position on, or only those at the places, to `take`, which returns whether to
+  /// continue.
   ///
   /// Returns the number of unreadable records.
-  package func read(only places: Set<LogPlace>? = nil, _ take: (Item) async throws -> Bool) async throws -> Int {
+  package func read(
+    only places: Set<LogPlace>? = nil, after position: DeadLetterPosition? = nil,
+    _ take: (Item) async throws -> Bool
+  ) async throws -> Int {
     var spans = try await scan.reader.spans(of: [topic])
+    if let position {
+      spans = spans.map { span in
+        let start = max(span.start, position.offsets[span.partition.partition] ?? span.start)
+        return LogSpan(partition: span.partition, start: min(start, span.end), end: span.end)
+      }
+    }
     if let places { spans = spans.compactMap { $0.covering(places) } }
     var unreadable = 0
     try await scan.read(spans) { records in

@@ -56,9 +56,9 @@ package final class KafkaDeadLetters: DeadLetterStore {
       patience: .ends(at: .now + timeLimit), logger: logger)
     return try await translating {
       switch order.selection {
-      case .places(let places): try await redrive.run(only: places, where: order.isVisible)
+      case .places(let places): try await redrive.run(only: places, after: order.after, where: order.isVisible)
       case .reason(let reason):
-        try await redrive.run(only: nil, limit: RedriveOrder.maximumCount) {
+        try await redrive.run(only: nil, after: order.after, limit: RedriveOrder.maximumCount) {
           $0.reason == reason && order.isVisible($0)
         }
       }
@@ -88,7 +88,7 @@ package final class KafkaDeadLetters: DeadLetterStore {
       return try await body()
     } catch let interruption as Redrive.Interruption {
       logger.warning("A redrive was interrupted", metadata: [LogKeys.error: "\(interruption.cause)"])
-      throw .interrupted(redriven: interruption.redriven)
+      throw .interrupted(redriven: interruption.redriven, next: interruption.next)
     } catch is TopicScan.TooLong {
       throw .tooMuch
     } catch {

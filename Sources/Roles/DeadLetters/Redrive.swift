@@ -39,6 +39,8 @@ package struct Redrive {
     package let redriven: Int
     /// Whether the same command would redrive them again.
     let isRepeated: Bool
+    /// A position before which Kafka has acknowledged all records; nil: none is known.
+    package let next: DeadLetterPosition?
     let cause: any Error
 
     package var description: String {
@@ -48,23 +50,28 @@ package struct Redrive {
 
   /// Redrives the matching letters, or only those at the places, and returns when Kafka has acknowledged all records.
   ///
-  /// Ends after `limit` records. Throws an `Interruption` if some records may have been produced.
+  /// Begins at the position and ends after `limit` records. Throws an `Interruption` if some records may have been
+  /// produced.
   package func run(
-    only places: Set<LogPlace>?, limit: Int = .max, where matches: (DeadLetter) -> Bool
+    only places: Set<LogPlace>?, after position: DeadLetterPosition? = nil, limit: Int = .max,
+    where matches: (DeadLetter) -> Bool
   ) async throws -> RedriveOutcome {
     let box = try DeadLetterBox(kafka, client: client, patience: patience, logger: logger)
     var outcome = RedriveOutcome()
     var oldest: UnixTime?
-    outcome.unreadable = try await box.read(only: places) { item in
+    outcome.unreadable = try await box.read(only: places, after: position) { item in
       if matches(item.letter) { oldest = min(oldest ?? item.letter.at, item.letter.at) }
       return true
     }
     guard let oldest else { return outcome }
     let before = isRepeated ? [] : try await redrivenBefore(since: oldest, reader: box.scan.reader)
+    // Up to the letter that is being examined, and up to the last record that Kafka has acknowledged.
+    var (reached, acknowledged) = (position?.offsets ?? [:], position?.offsets ?? [:])
     do {
       try await LogWriter.with(kafka, command: client, logger: logger) { writer in
-        _ = try await box.read(only: places) { item in
+        _ = try await box.read(only: places, after: position) { item in
           let letter = item.letter
+          defer { reached[item.place.partition] = item.place.offset + 1 }
           guard matches(letter) else { return true }
           if places != nil { outcome.found.insert(item.place) }
           let name = item.place.description
@@ -75,21 +82,23 @@ package struct Redrive {
           } else if !origins.contains(letter.origin.topic) {
             outcome.foreign.append(item.place)
           } else if outcome.redriven == limit {
-            outcome.isComplete = false
+            outcome.next = DeadLetterPosition(reached)
             return false
           } else {
             outcome.redriven += 1
             guard !isDryRun else { return true }
             var record = ProducerRecord(topic: topic(of: letter), key: letter.key, event: letter.value)
             record.headers.append(RecordHeader(name: Self.header, text: name))
-            try await writer.add(record)
+            if try await writer.add(record) { acknowledged = reached }
           }
           return true
         }
       }
     } catch {
       guard outcome.redriven > 0, !isDryRun else { throw error }
-      throw Interruption(redriven: outcome.redriven, isRepeated: isRepeated, cause: error)
+      throw Interruption(
+        redriven: outcome.redriven, isRepeated: isRepeated,
+        next: acknowledged.isEmpty ? nil : DeadLetterPosition(acknowledged), cause: error)
     }
     return outcome
   }

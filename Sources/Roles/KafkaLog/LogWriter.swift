@@ -44,12 +44,16 @@ package struct LogWriter {
 
   /// Adds a record to the batch.
   ///
-  /// If the record does not fit, first waits until Kafka has acknowledged the batch.
-  package mutating func add(_ record: ProducerRecord) async throws {
+  /// If the record does not fit, first waits until Kafka has acknowledged the batch. Returns whether it has: then Kafka
+  /// has all records added before this one.
+  @discardableResult
+  package mutating func add(_ record: ProducerRecord) async throws -> Bool {
     let bytes = record.value.count + (record.key?.count ?? 0)
-    if waiting.count == Self.batchRecords || waitingBytes + bytes > batchBytes { try await flush() }
+    let isFull = waiting.count == Self.batchRecords || waitingBytes + bytes > batchBytes
+    if isFull { try await flush() }
     waiting.append(record)
     waitingBytes += bytes
+    return isFull
   }
 
   private mutating func flush() async throws {

@@ -3,6 +3,7 @@ import FanfareCore
 import FrontEnd
 import RDKafka
 import Support
+import Synchronization
 import Testing
 
 @testable import Roles
@@ -95,12 +96,9 @@ import Testing
       #expect(again.redriven == 0 && again.redrivenBefore == 2)
       // 0 was redriven before, and 5 is not visible.
       let reason = try await redrive(.reason(.tooLarge))
-      #expect(reason.redriven == 0 && reason.redrivenBefore == 1 && reason.isComplete)
+      #expect(reason.redriven == 0 && reason.redrivenBefore == 1 && reason.next == nil)
       #expect(try await redrive(.reason(.unknownHub)).redriven == 5)
-      let reader = try LogReader(client: kafka.client("test-log"), logger: TestKafka.quietLogger)
-      let scan = try reader.scan(try await reader.spans(of: [settings.topics.sends]))
-      var values: [String] = []
-      while let records = try await scan.next() { values += records.map { String(decoding: $0.value, as: UTF8.self) } }
+      let values = try await Self.redriven(settings, kafka)
       #expect(values.sorted() == [0, 1, 2, 3, 4, 6, 7].map { "value \($0)" })
     }
   }
@@ -110,10 +108,69 @@ import Testing
       let order = RedriveOrder(
         selection: .reason(.unknownHub), isDryRun: false, isRepeated: false, isVisible: { _ in true })
       let first = try await store.redrive(order)
-      #expect(first.redriven == RedriveOrder.maximumCount && !first.isComplete)
+      #expect(first.redriven == RedriveOrder.maximumCount && first.next != nil)
       let rest = try await store.redrive(order)
-      #expect(rest.redriven == 8 && rest.redrivenBefore == RedriveOrder.maximumCount && rest.isComplete)
+      #expect(rest.redriven == 8 && rest.redrivenBefore == RedriveOrder.maximumCount && rest.next == nil)
     }
+  }
+
+  @Test func repeatedRedriveContinuesAtItsCursorAndReachesEveryLetterOnce() async throws {
+    try await withLetters(RedriveOrder.maximumCount * 5 / 4 + 10) { store, settings, kafka in
+      var (counts, next): ([Int], DeadLetterPosition?) = ([], nil)
+      repeat {
+        let order = RedriveOrder(
+          selection: .reason(.unknownHub), after: next, isDryRun: false, isRepeated: true, isVisible: { _ in true })
+        let outcome = try await store.redrive(order)
+        counts.append(outcome.redriven)
+        next = outcome.next
+      } while next != nil && counts.count < 5
+      #expect(counts == [RedriveOrder.maximumCount, 8])
+      let values = try await Self.redriven(settings, kafka)
+      #expect(values.count == RedriveOrder.maximumCount + 8 && Set(values).count == values.count)
+    }
+  }
+
+  @Test func interruptedRedriveSaysWhereItContinues() async throws {
+    // 160 of them have the reason: two batches of 64 and a rest.
+    try await withLetters(200) { store, settings, kafka in
+      let cluster = try #require(kafka.cluster)
+      let seen = Mutex(0)
+      func redrive(after next: DeadLetterPosition?) async throws(DeadLetterError) -> RedriveOutcome {
+        try await store.redrive(
+          RedriveOrder(selection: .reason(.unknownHub), after: next, isDryRun: false, isRepeated: true) { _ in
+            let number = seen.withLock { seen in
+              seen += 1
+              return seen
+            }
+            // Each letter is seen twice; at the 70th record Kafka has acknowledged the first batch.
+            if number == 160 + 70 {
+              do {
+                try cluster.inject(Array(repeating: .topicAuthorizationFailed, count: 20), into: .produce)
+              } catch { Issue.record(error) }
+            }
+            return true
+          })
+      }
+      let error = await #expect(throws: DeadLetterError.self) { try await redrive(after: nil) }
+      guard case .interrupted(_, let next?)? = error else {
+        Issue.record("\(String(describing: error)) does not say where to continue")
+        return
+      }
+      try cluster.clearFaults(of: .produce)
+      #expect(try await Self.redriven(settings, kafka).count == 64)
+      #expect(try await redrive(after: next).redriven == 96)
+      let values = try await Self.redriven(settings, kafka)
+      #expect(values.count == 160 && Set(values).count == 160)
+    }
+  }
+
+  /// The values on the sends topic.
+  private static func redriven(_ settings: KafkaSettings, _ kafka: TestKafka) async throws -> [String] {
+    let reader = try LogReader(client: kafka.client("test-log"), logger: TestKafka.quietLogger)
+    let scan = try reader.scan(try await reader.spans(of: [settings.topics.sends]))
+    var values: [String] = []
+    while let records = try await scan.next() { values += records.map { String(decoding: $0.value, as: UTF8.self) } }
+    return values
   }
 
   @Test func withoutTimeTheTopicIsTooMuch() async throws {
