@@ -33,4 +33,9 @@ struct Moment: Sendable {
   let wall: UnixTime
   /// Milliseconds on a clock that only goes forward: measures delays and deadlines.
   let uptime: Int64
+
+  /// The wall-clock time at an uptime of this process.
+  func wall(at uptime: Int64) -> UnixTime { wall + .milliseconds(uptime - self.uptime) }
+  /// The uptime at a wall-clock time, which may be before the process's start.
+  func uptime(at wall: UnixTime) -> Int64 { uptime + (wall - self.wall).milliseconds }
 }

@@ -182,7 +182,8 @@ package final class RetryPump: Service {
       let retry = try RetryRecord.decode(held.value[...], recordTime: now, now: now)
       // Only counts: the list of its devices is what made it large.
       let status = StatusRecord(
-        of: retry.send, as: .settled, retry.statusPart, devices: retry.devices.map(\.whenTooLarge), at: now)
+        of: retry.send, as: .settled, retry.statusPart, devices: retry.devices.map(\.whenTooLarge), at: now,
+        times: retry.times)
       records.append(
         ProducerRecord(
           topic: topics.status, key: Array("\(retry.send.id)".utf8), event: (status.shortened ?? status).encoded()))

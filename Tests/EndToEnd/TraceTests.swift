@@ -27,7 +27,11 @@ import Testing
       let id = try #require(try answer.json["id"] as? String)
       // Not sampled: it must not appear.
       #expect(try await api.call("POST", "/api/sends", user: "sender", body: body).status == 202)
-      _ = try await deployment.settled(id, as: "sender", at: api)
+      let report = try await deployment.settled(id, as: "sender", at: api)
+      let timeline = try #require(report["timeline"] as? [[String: Any]])
+      let stages = ["accepted", "consumed", "lookedUp", "pushed", "answered", "settled"]
+      #expect(timeline.map { $0["event"] as? String } == stages)
+      #expect(timeline.map { $0["platform"] as? String } == [nil, nil, nil, "apns", "apns", nil])
       try await eventually("the ledger's span to arrive") { collector.spans.contains { $0.name == "send settle" } }
       try await eventually("all spans to arrive") { collector.spans.count >= 5 }
 

@@ -266,15 +266,33 @@ import Testing
         DeviceResult(
           registration: .random(), platform: .fcm, outcome: outcome,
           reason: outcome == .delivered ? "" : "UNREGISTERED",
-          status: outcome == .unconfirmed ? 0 : 404, attempts: 3)
+          status: outcome == .unconfirmed ? 0 : 404, attempts: 3,
+          pushedAt: outcome == .expired ? nil : Self.times.pushed,
+          answeredAt: outcome == .delivered ? Self.times.answered : nil)
       }
       let status = StatusRecord(
         send: .random(), hub: .default, part: state == .settled ? 7 : 0, parts: state == .settled ? 9 : 1,
         attempt: state == .settled ? .random() : nil, state: state, sender: state == .settled ? Self.hostile : nil,
         audience: .user("bob"),
-        acceptedAt: Self.time, settledAt: Self.time + .seconds(1), devices: state == .settled ? devices : [])
+        acceptedAt: Self.time, settledAt: Self.time + .seconds(1), devices: state == .settled ? devices : [],
+        times: state == .settled ? Self.times : SendTimes())
       #expect(try StatusRecord.decode(status.encoded()[...]) == status)
     }
+  }
+
+  static let times = SendTimes(
+    consumed: time + .milliseconds(3), lookedUp: time + .milliseconds(5), pushed: time + .milliseconds(6),
+    answered: time + .milliseconds(90))
+
+  @Test func timesTogetherAreTheFirstOfEachStageAndTheLastAnswer() {
+    var sum = SendTimes(consumed: Self.time + .seconds(1), answered: Self.time)
+    sum.add(Self.times)
+    #expect(sum == Self.times)
+    sum.add(SendTimes())
+    #expect(sum == Self.times)
+    sum.add(SendTimes(lookedUp: Self.time, pushed: Self.time, answered: Self.time + .seconds(5)))
+    #expect(sum.consumed == Self.times.consumed && sum.lookedUp == Self.time && sum.pushed == Self.time)
+    #expect(sum.answered == Self.time + .seconds(5))
   }
 
   @Test func statusInOnePartOmitsParts() throws {

@@ -88,7 +88,23 @@ import Testing
       StatusRecord(
         send: id(21), hub: shop, part: 0, parts: 1, attempt: attempt, state: .cancelled, sender: nil,
         audience: .everyone, acceptedAt: time, settledAt: time, devices: [], counts: counts),
+      StatusRecord(
+        send: id(22), hub: .default, state: .settled, sender: "alice", audience: .user("bob"), acceptedAt: time,
+        settledAt: time + .seconds(1),
+        devices: results.enumerated().map { index, result in
+          var result = result
+          if index < 5 { result.pushedAt = time + .milliseconds(index) }
+          if index < 4 { result.answeredAt = time + .milliseconds(index * 10) }
+          return result
+        }, times: times),
+      StatusRecord(
+        send: id(23), hub: .default, state: .deadLettered, sender: nil, audience: .user("bob"), acceptedAt: time,
+        settledAt: time, devices: [], times: SendTimes(consumed: time)),
     ]
+
+  private static let times = SendTimes(
+    consumed: time + .milliseconds(3), lookedUp: time + .milliseconds(5), pushed: time + .milliseconds(6),
+    answered: time + .milliseconds(90))
 
   private static let retries: [RetryRecord] = {
     let waiting = [
@@ -109,6 +125,15 @@ import Testing
       RetryRecord(
         send: send, part: 7, parts: 9, attempt: attempt, deferrals: 12, cameEarly: true,
         devices: results.map { .done($0) } + [.waiting(waiting[1])], counts: counts),
+      RetryRecord(
+        send: send, part: 0, parts: 1, attempt: nil, deferrals: 3,
+        devices: [
+          .waiting(waiting[0]),
+          .done(
+            DeviceResult(
+              registration: device(9), platform: .wns, outcome: .delivered, reason: "", status: 200, attempts: 1,
+              pushedAt: time, answeredAt: time + .milliseconds(7))),
+        ], times: times),
     ].map {
       var record = $0
       record.writtenAt = time

@@ -21,14 +21,15 @@ import Testing
 
   @Test func statusesAreAsDocumented() throws {
     let device = DeviceResult(
-      registration: .random(), platform: .wns, outcome: .failed, reason: "x", status: 500, attempts: 2)
+      registration: .random(), platform: .wns, outcome: .failed, reason: "x", status: 500, attempts: 2,
+      pushedAt: CodecTests.time, answeredAt: CodecTests.time)
     for parts in [1, 2] {
       let status = StatusRecord(
         send: .random(), hub: .default, parts: parts, attempt: parts > 1 ? .random() : nil, state: .settled,
         sender: "zoë",
         audience: .device(.fcm, handle: "t"), acceptedAt: CodecTests.time, settledAt: CodecTests.time,
         devices: [device],
-        traceparent: "00-x")
+        traceparent: "00-x", times: CodecTests.times)
       #expect(try complaints(about: status.encoded(), schema: "StatusEvent") == [])
     }
   }

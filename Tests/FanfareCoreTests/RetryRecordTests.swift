@@ -18,7 +18,8 @@ struct RetryRecordTests {
       registration: .random(), platform: .wns, notBefore: time + .seconds(10), attempts: 0, heldAttempts: 0, waits: 0,
       wasUnanswered: false, firstAttemptAt: nil, reason: "", status: 0)
     let done = DeviceResult(
-      registration: .random(), platform: .fcm, outcome: .rejected, reason: "PayloadTooLarge", status: 413, attempts: 1)
+      registration: .random(), platform: .fcm, outcome: .rejected, reason: "PayloadTooLarge", status: 413, attempts: 1,
+      pushedAt: time, answeredAt: time + .milliseconds(30))
     return RetryRecord(
       send: send, part: parts - 1, parts: parts, attempt: parts > 1 ? .random() : nil, deferrals: 2,
       cameEarly: cameEarly,
@@ -27,7 +28,8 @@ struct RetryRecordTests {
         ? OutcomeCounts([
           DeviceResult(
             registration: .random(), platform: .wns, outcome: .delivered, reason: "", status: 200, attempts: 1)
-        ]) : OutcomeCounts())
+        ]) : OutcomeCounts(),
+      times: SendTimes(consumed: time, lookedUp: time, pushed: time, answered: time + .milliseconds(40)))
   }
 
   @Test(arguments: [1, 3], [false, true]) func recordIsDecodedAsEncoded(parts: Int, cameEarly: Bool) throws {

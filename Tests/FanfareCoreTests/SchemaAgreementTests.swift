@@ -226,6 +226,9 @@ import Testing
     (#""hub":"default""#, #""hub":"Default""#, false), (#"{"user":"bob"}"#, #"{"user":"a:b"}"#, false),
     (#""outcome":"failed""#, #""outcome":"lost""#, false), (#""platform":"wns""#, #""platform":"pager""#, false),
     (#""acceptedAt":""#, #""acceptedAt":"x"#, false), (#""settledAt":""#, #""settled":""#, false),
+    (#""consumed":1795"#, #""consumed":-1795"#, false), (#""pushed":1795"#, #""pushed":1795.5,"later":1795"#, false),
+    (#""answered":1795"#, #""answered":9991795"#, false), (#""lookedUp":1795"#, #""later":1795"#, true),
+    (#""times":{"#, #""times":7,"later":{"#, false),
     (#""send":""#, #""send":"x"#, false), (#""type":"fanfare.status.v1""#, #""type":"fanfare.status.v2""#, false),
   ])
   func statusesAreReadAsDocumented(part: String, replacement: String, isSound: Bool) throws {
@@ -233,7 +236,7 @@ import Testing
       registration: .random(), platform: .wns, outcome: .failed, reason: "x", status: 500, attempts: 2)
     let status = StatusRecord(
       send: .random(), hub: .default, state: .settled, sender: nil, audience: .user("bob"), acceptedAt: CodecTests.time,
-      settledAt: CodecTests.time, devices: [device])
+      settledAt: CodecTests.time, devices: [device], times: CodecTests.times)
     let record = Array(String(decoding: status.encoded(), as: UTF8.self).replacing(part, with: replacement).utf8)
     #expect(try checker.complaints(about: record, schema: "StatusEvent", .open).isEmpty == isSound)
     #expect(isRead { () throws(RecordError) in try StatusRecord.decode(record[...]) } == isSound)

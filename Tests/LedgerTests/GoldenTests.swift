@@ -8,7 +8,7 @@ import Testing
 
 @testable import Ledger
 
-/// Ledgers filled by an earlier release: they are migrated to the present tables, and everything is read. See
+/// Ledgers filled by an earlier release: they gain the columns of this one and lose none, and everything is read. See
 /// `GoldenFile`.
 @Suite(.timeLimit(.minutes(2))) struct GoldenTests {
   private static let clock = ManualClock(at: .start)
@@ -26,7 +26,11 @@ import Testing
     }
     let path = directory.path("old")
     try FileManager.default.copyItem(atPath: file.url.path, toPath: path)
+    let columns = try Self.columns(of: path)
     let store = try LedgerStore(directory.settings("old"), clock: Self.clock)
+    let present = try Self.columns(of: path)
+    let added = ["sends", "attempts"].flatMap { table in ["failures", "times"].map { "\(table).\($0)" } }
+    #expect(columns.isSubset(of: present) && present.subtracting(columns).isSubset(of: added))
     let schema = try Self.schema(of: path)
     try GoldenFile("ledger.txt").expect(try await Self.survey(store))
     let reader = LedgerReader(directory.settings("old"))
@@ -89,6 +93,14 @@ import Testing
         "\($0) \(try Int.fetchOne(db, sql: "PRAGMA \($0)") ?? -1)"
       }
       return versions + statements.map { $0.split(whereSeparator: \.isWhitespace).joined(separator: " ") }
+    }
+  }
+
+  /// The columns of a file's tables, as `table.column`.
+  private static func columns(of path: String) throws -> Set<String> {
+    try DatabaseQueue(path: path).read { db in
+      let tables = "sqlite_master AS m, pragma_table_info(m.name) AS c"
+      return Set(try String.fetchAll(db, sql: "SELECT m.name || '.' || c.name FROM \(tables) WHERE m.type = 'table'"))
     }
   }
 

@@ -45,6 +45,59 @@ import Testing
     #expect(totals.devices == report.counts)
   }
 
+  private static let times = SendTimes(
+    consumed: .start + .milliseconds(-4), lookedUp: .start + .milliseconds(7), pushed: .start + .milliseconds(8),
+    answered: .start + .milliseconds(990))
+
+  /// With the send in one batch and after it; with devices that have times, that have none, and that are only counted.
+  @Test(arguments: [true, false], [1, 3, 5])
+  func timesOfStagesAreReported(inOneBatch: Bool, deviceCount: Int) async throws {
+    let devices = (0..<deviceCount).map { number in
+      var device = Samples.device(number: UInt64(number))
+      if deviceCount > 1, number != 1 { device.pushedAt = .start + .milliseconds(number) }
+      if number == 2 { device.answeredAt = .start + .seconds(3) }
+      return device
+    }
+    let records = [
+      Sample.send(Samples.send(id)), .status(Samples.status(id, devices: devices, times: Self.times)),
+    ]
+    if inOneBatch {
+      try await store.write(records)
+    } else {
+      for record in records { try await store.write([record]) }
+    }
+    let report = try #require(try await store.report(of: id, hub: .default))
+    #expect(report.times == Self.times)
+    #expect(report.devices == (deviceCount <= store.maximumDevices ? devices : nil))
+    #expect(try await store.list(SendQuery(hub: .default)).sends.map(\.id) == [id])
+  }
+
+  @Test func recordWithoutTimesIsReportedWithoutThem() async throws {
+    try await store.write([.send(Samples.send(id))])
+    try await store.write([.status(Samples.status(id, devices: [Samples.device()]))])
+    #expect(try await store.report(of: id, hub: .default)?.times == SendTimes())
+  }
+
+  @Test func sendOfSeveralItemsHasTheFirstTimesAndTheLastAnswer() async throws {
+    let attempt = AttemptID.random()
+    func part(_ number: Int, _ times: SendTimes) -> Sample {
+      .status(
+        Samples.status(
+          id, part: number, of: 3, attempt: attempt, devices: [Samples.device(number: UInt64(number))], times: times))
+    }
+    try await store.write([.send(Samples.send(id))])
+    try await store.write([part(2, SendTimes(consumed: .start + .seconds(1), answered: .start))])
+    #expect(try await store.report(of: id, hub: .default)?.times.consumed == .start + .seconds(1))
+    try await store.write([part(0, Self.times), part(1, SendTimes())])
+    let report = try #require(try await store.report(of: id, hub: .default))
+    #expect(report.state == .settled && report.times == Self.times)
+    // A redriven dead letter has the times of its later result.
+    let other = SendID.timeOrdered(at: .start)
+    try await store.write([.send(Samples.send(other)), .status(Samples.status(other, state: .deadLettered))])
+    try await store.write([.status(Samples.status(other, devices: [Samples.device()], times: Self.times))])
+    #expect(try await store.report(of: other, hub: .default)?.times == Self.times)
+  }
+
   @Test func batchSettlesSendsOfSeveralDays() async throws {
     let times = [
       UnixTime.start, .start, .start + .seconds(86_400), .start + .seconds(2 * 86_400), .start + .seconds(2 * 86_400),

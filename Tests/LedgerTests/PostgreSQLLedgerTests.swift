@@ -73,6 +73,16 @@ import Testing
     }
   }
 
+  /// A front end may be upgraded before the ledger.
+  @Test func readerOfAnEarlierReleasesTablesSaysSo() async throws {
+    try await withLedger { ledger, look in
+      try await ledger.write([.send(Samples.send(id))])
+      _ = try await look("ALTER TABLE ledger_sends DROP COLUMN times")
+      let error = await #expect(throws: LedgerError.self) { try await ledger.report(of: id, hub: .default) }
+      #expect(error?.code == .notThere)
+    }
+  }
+
   @Test func daysHavePartitionsAndImpossibleDaysUseTheDefault() async throws {
     let clock = ManualClock(at: .start)
     try await withLedger(clock: clock) { ledger, look in

@@ -17,11 +17,12 @@ enum Samples {
   static func status(
     _ id: SendID, hub: HubName = .default, part: Int = 0, of parts: Int = 1, attempt: AttemptID? = nil,
     state: StatusRecord.State = .settled, at time: UnixTime = .start, settledAfter: Duration = .seconds(1),
-    devices: [DeviceResult] = []
+    devices: [DeviceResult] = [], times: SendTimes = SendTimes()
   ) -> StatusRecord {
     StatusRecord(
       send: id, hub: hub, part: part, parts: parts, attempt: attempt, state: state, sender: "alice",
-      audience: .user("bob"), acceptedAt: time, settledAt: time + settledAfter, devices: devices)
+      audience: .user("bob"), acceptedAt: time, settledAt: time + settledAfter, devices: devices,
+      times: times)
   }
 
   static func device(

@@ -136,10 +136,12 @@ function timeline(send) {
     events = [{event: 'accepted', at: send.acceptedAt}];
     if (send.settledAt) events.push({event: 'settled', at: send.settledAt});
   }
-  const start = new Date(events[0].at);
-  return h('ol', {class: 'timeline'}, events.map(e => h('li', {},
+  const since = (e, other) => duration(Math.max(0, new Date(e.at) - new Date(other.at)) / 1000);
+  return h('ol', {class: 'timeline'}, events.map((e, i) => h('li', {},
     h('b', {}, eventNames[e.event] ?? e.event), e.platform && ` · ${platformName(e.platform)}`,
-    h('div', {class: 'took'}, time(e.at), ' · + ', duration(Math.max(0, new Date(e.at) - start) / 1000)))));
+    e.registration && h('span', {class: 'id'}, ' ' + e.registration),
+    h('div', {class: 'took'}, time(e.at),
+      i > 0 && ` · ${since(e, events[i - 1])} later, ${since(e, events[0])} in all`))));
 }
 
 export function showSchedule(main, {signal}) {

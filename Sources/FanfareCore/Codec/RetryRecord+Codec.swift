@@ -22,6 +22,7 @@ extension RetryRecord {
       json.member("deferrals", deferrals)
       json.member("devices", devices)
       if !counts.isEmpty { json.member("counts", counts) }
+      if !times.isEmpty { json.member("times", times) }
       json.member("send", json: request)
     }
   }
@@ -52,6 +53,7 @@ extension RetryRecord {
     var request: ArraySlice<UInt8>?
     var devices: [Device] = []
     var counts = OutcomeCounts()
+    var times = SendTimes()
     try reader.readObject { (key, reader) throws(JSONError) in
       switch key {
       case "part": part = try reader.readInteger()
@@ -72,6 +74,7 @@ extension RetryRecord {
         devices = []
         try reader.readArray { (reader) throws(JSONError) in devices.append(try Device.read(from: &reader)) }
       case "counts": counts = try OutcomeCounts.read(from: &reader)
+      case "times": times = try SendTimes.read(from: &reader)
       case "send": request = try reader.readEmbeddedSend()
       default: try reader.skipValue()
       }
@@ -85,7 +88,7 @@ extension RetryRecord {
     let send = try SendRequest.decode(embedded: request, recordTime: recordTime, maximumSize: maximumRecordSize)
     return RetryRecord(
       send: send, part: Int(part), parts: Int(parts), attempt: attempt, deferrals: Int(deferrals),
-      cameEarly: cameEarly, devices: devices, counts: counts)
+      cameEarly: cameEarly, devices: devices, counts: counts, times: times)
   }
 
   /// How long from `now` on the record must be held; 0 or less if it is due.
@@ -153,6 +156,7 @@ extension RetryRecord.Device {
   fileprivate static func read(from reader: inout JSONReader) throws(JSONError) -> Self {
     var (registration, platform, outcome): (RegistrationID?, Platform?, DeviceResult.Outcome?)
     var (notBefore, firstAttemptAt): (UnixTime?, UnixTime?)
+    var (pushedAt, answeredAt): (UnixTime?, UnixTime?)
     var (attempts, heldAttempts, waits, status, contradictions) = (0, 0, 0, 0, 0)
     var (reason, wasUnanswered) = ("", false)
     func count(_ reader: inout JSONReader) throws(JSONError) -> Int {
@@ -167,6 +171,8 @@ extension RetryRecord.Device {
       case "outcome": outcome = DeviceResult.Outcome(rawValue: try reader.readString())
       case "notBefore": notBefore = try reader.readTime()
       case "firstAttemptAt": firstAttemptAt = try reader.readTime()
+      case "pushed": pushedAt = try reader.readMilliseconds()
+      case "answered": answeredAt = try reader.readMilliseconds()
       case "attempts": attempts = try count(&reader)
       case "heldAttempts": heldAttempts = try count(&reader)
       case "waits": waits = try count(&reader)
@@ -182,7 +188,7 @@ extension RetryRecord.Device {
       return .done(
         DeviceResult(
           registration: registration, platform: platform, outcome: outcome, reason: reason, status: status,
-          attempts: attempts))
+          attempts: attempts, pushedAt: pushedAt, answeredAt: answeredAt))
     }
     guard let notBefore else { throw reader.error("must have an outcome or a notBefore") }
     return .waiting(

@@ -11,7 +11,7 @@ extension StatusRecord {
   /// Its event id is `<send>/<part>`, or `<send>/<attempt>/<part>` if there are several parts: the same work item has
   /// the same id however often it is written. A send in one part omits `parts` and `attempt`.
   package func encoded() -> [UInt8] {
-    CloudEvent.record(.status, time: settledAt, capacity: 512 + devices.count * 160) { id in
+    CloudEvent.record(.status, time: settledAt, capacity: 640 + devices.count * 208) { id in
       CloudEvent.appendID(of: send, attempt: attempt, part: part, to: &id)
     } data: { json in
       json.member("send", send)
@@ -28,6 +28,7 @@ extension StatusRecord {
       json.member("devices", devices)
       if !counts.isEmpty { json.member("counts", counts) }
       json.member("traceparent", ifPresent: traceparent)
+      if !times.isEmpty { json.member("times", times) }
     }
   }
 
@@ -43,6 +44,7 @@ extension StatusRecord {
     var (acceptedAt, settledAt): (UnixTime?, UnixTime?)
     var devices: [DeviceResult] = []
     var counts = OutcomeCounts()
+    var times = SendTimes()
     try reader.readObject { (key, reader) throws(JSONError) in
       switch key {
       case "send": send = try reader.readUTF8 { SendID(utf8: $0) }
@@ -64,6 +66,7 @@ extension StatusRecord {
       case "settledAt": settledAt = try reader.readTime()
       case "counts": counts = try OutcomeCounts.read(from: &reader)
       case "traceparent": traceparent = try reader.readString()
+      case "times": times = try SendTimes.read(from: &reader)
       case "devices":
         devices = []
         try reader.readArray { (reader) throws(JSONError) in devices.append(try DeviceResult.read(from: &reader)) }
@@ -84,7 +87,7 @@ extension StatusRecord {
       span: Int(span),
       attempt: attempt, state: try required(state, "state"), sender: sender, audience: try required(audience, "to"),
       acceptedAt: try required(acceptedAt, "acceptedAt"), settledAt: try required(settledAt, "settledAt"),
-      devices: devices, counts: counts, traceparent: traceparent)
+      devices: devices, counts: counts, traceparent: traceparent, times: times)
   }
 }
 
@@ -101,6 +104,8 @@ extension DeviceResult: JSONWritable {
       if !reason.isEmpty { json.member("reason", reason) }
       if status != 0 { json.member("status", status) }
       json.member("attempts", attempts)
+      json.member("pushed", ifPresent: pushedAt?.milliseconds)
+      json.member("answered", ifPresent: answeredAt?.milliseconds)
     }
   }
 
@@ -108,6 +113,7 @@ extension DeviceResult: JSONWritable {
   static func read(from reader: inout JSONReader) throws(JSONError) -> DeviceResult {
     var (registration, platform, outcome): (RegistrationID?, Platform?, Outcome?)
     var (reason, status, attempts) = ("", 0, 0)
+    var (pushedAt, answeredAt): (UnixTime?, UnixTime?)
     try reader.readObject { (key, reader) throws(JSONError) in
       switch key {
       case "registration": registration = try reader.readRegistrationID()
@@ -116,6 +122,8 @@ extension DeviceResult: JSONWritable {
       case "reason": reason = try reader.readString()
       case "status": status = Int(clamping: try reader.readInteger())
       case "attempts": attempts = Int(clamping: try reader.readInteger())
+      case "pushed": pushedAt = try reader.readMilliseconds()
+      case "answered": answeredAt = try reader.readMilliseconds()
       default: try reader.skipValue()
       }
     }
@@ -124,7 +132,7 @@ extension DeviceResult: JSONWritable {
     }
     return DeviceResult(
       registration: registration, platform: platform, outcome: outcome, reason: reason, status: status,
-      attempts: attempts)
+      attempts: attempts, pushedAt: pushedAt, answeredAt: answeredAt)
   }
 }
 

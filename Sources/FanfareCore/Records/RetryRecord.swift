@@ -26,6 +26,8 @@ package struct RetryRecord: Hashable, Sendable {
   package internal(set) var devices: [Device]
   /// The results of devices of the part that `devices` does not list.
   package let counts: OutcomeCounts
+  /// When the part passed through its stages in earlier rounds.
+  package let times: SendTimes
 
   /// The state of one device.
   package enum Device: Hashable, Sendable {
@@ -82,7 +84,7 @@ package struct RetryRecord: Hashable, Sendable {
 
   package init(
     send: SendRequest, part: Int, parts: Int, attempt: AttemptID?, deferrals: Int, cameEarly: Bool = false,
-    devices: [Device], counts: OutcomeCounts = OutcomeCounts()
+    devices: [Device], counts: OutcomeCounts = OutcomeCounts(), times: SendTimes = SendTimes()
   ) {
     self.send = send
     self.part = part
@@ -92,6 +94,7 @@ package struct RetryRecord: Hashable, Sendable {
     self.cameEarly = cameEarly
     self.devices = devices
     self.counts = counts
+    self.times = times
   }
 
   /// Takes over a rate that the broadcast has been given.

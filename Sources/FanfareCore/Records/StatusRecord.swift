@@ -35,6 +35,8 @@ package struct StatusRecord: Hashable, Sendable {
   package let counts: OutcomeCounts
   /// The W3C `traceparent` of the caller's request.
   package let traceparent: String?
+  /// When the item passed through its stages. An item that was deferred has the first times of all its rounds.
+  package let times: SendTimes
 
   /// How a work item ended.
   package enum State: String, CaseIterable, Sendable {
@@ -54,7 +56,7 @@ package struct StatusRecord: Hashable, Sendable {
     send: SendID, hub: HubName, part: Int = 0, parts: Int = 1, span: Int = 1, attempt: AttemptID? = nil, state: State,
     sender: String?,
     audience: Audience, acceptedAt: UnixTime, settledAt: UnixTime, devices: [DeviceResult],
-    counts: OutcomeCounts = OutcomeCounts(), traceparent: String? = nil
+    counts: OutcomeCounts = OutcomeCounts(), traceparent: String? = nil, times: SendTimes = SendTimes()
   ) {
     self.send = send
     self.hub = hub
@@ -70,6 +72,7 @@ package struct StatusRecord: Hashable, Sendable {
     self.devices = devices
     self.counts = counts
     self.traceparent = traceparent
+    self.times = times
   }
 }
 
@@ -112,9 +115,15 @@ package struct DeviceResult: Hashable, Sendable {
   package let status: Int
   /// The number of attempts.
   package let attempts: Int
+  /// When its first attempt was made, not counting those while the service was unavailable. nil if it is unknown; so are
+  /// the times of the only device of a record, which has those of the record, and of the devices of a broadcast's page.
+  package var pushedAt: UnixTime?
+  /// When the push service last answered; nil as above.
+  package var answeredAt: UnixTime?
 
   package init(
-    registration: RegistrationID, platform: Platform, outcome: Outcome, reason: String, status: Int, attempts: Int
+    registration: RegistrationID, platform: Platform, outcome: Outcome, reason: String, status: Int, attempts: Int,
+    pushedAt: UnixTime? = nil, answeredAt: UnixTime? = nil
   ) {
     self.registration = registration
     self.platform = platform
@@ -122,5 +131,7 @@ package struct DeviceResult: Hashable, Sendable {
     self.reason = reason
     self.status = status
     self.attempts = attempts
+    self.pushedAt = pushedAt
+    self.answeredAt = answeredAt
   }
 }

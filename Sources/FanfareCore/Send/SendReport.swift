@@ -41,12 +41,14 @@ package struct SendReport: Hashable, Sendable {
   /// The result of each device; nil for a send to more devices than the ledger's configuration
   /// keeps.
   package let devices: [DeviceResult]?
+  /// When it passed through the stages in the workers, as far as status records tell.
+  package let times: SendTimes
 
   package init(
     id: SendID, hub: HubName, state: State, sender: String?, audience: String? = nil, isBroadcast: Bool = false,
     sendAt: UnixTime? = nil, control: BroadcastControl.State? = nil, acceptedAt: UnixTime?, settledAt: UnixTime?,
     counts: [Platform: [DeviceResult.Outcome: Int]], failures: FailureCounts = FailureCounts(),
-    devices: [DeviceResult]?
+    devices: [DeviceResult]?, times: SendTimes = SendTimes()
   ) {
     self.id = id
     self.hub = hub
@@ -61,5 +63,6 @@ package struct SendReport: Hashable, Sendable {
     self.counts = counts
     self.failures = failures
     self.devices = devices
+    self.times = times
   }
 }

@@ -228,12 +228,7 @@ extension SendReport {
       $0.member("id", id)
       writeStatus(to: &$0)
       if let progress { $0.object("broadcast") { Self.write(progress, at: now, to: &$0) } }
-      $0.array("timeline", timeline) { writer, event in
-        writer.object {
-          $0.member("event", event.name)
-          $0.member("at", event.at)
-        }
-      }
+      $0.array("timeline", Timeline(of: self).events) { $1.write(to: &$0) }
       $0.array("failures", failures.entries) { writer, failure in
         writer.object {
           $0.member("platform", failure.kind.platform.rawValue)
@@ -244,11 +239,6 @@ extension SendReport {
       }
       $0.array("devices", devices) { writer, device in writer.object { Self.write(device, to: &$0) } }
     }
-  }
-
-  /// The stages of the send whose times are known, in order.
-  private var timeline: [(name: String, at: UnixTime)] {
-    [("accepted", acceptedAt), ("settled", settledAt)].compactMap { name, at in at.map { (name, $0) } }
   }
 
   /// Writes the report as an element of a list: with sender and audience, without devices.
@@ -303,6 +293,8 @@ extension SendReport {
     writer.member("reason", device.reason)
     writer.member("status", device.status)
     writer.member("attempts", device.attempts)
+    writer.member("pushedAt", ifPresent: device.pushedAt)
+    writer.member("answeredAt", ifPresent: device.answeredAt)
   }
 }
 

@@ -43,6 +43,7 @@ enum LedgerEntry: Sendable {
     /// The results of single devices; nil when there are more than are kept.
     let devices: [DeviceResult]?
     let failures: FailureCounts
+    let times: SendTimes
 
     init(_ record: StatusRecord, maximumDevices: Int) {
       send = record.send
@@ -61,10 +62,14 @@ enum LedgerEntry: Sendable {
       self.tally = tally
       devices = tally.total <= maximumDevices && record.counts.isEmpty ? record.devices : nil
       failures = FailureCounts(record.devices)
+      times = record.times
     }
 
     /// The stored form of `failures`; nil if they follow from `devices` or there are none.
     var storedFailures: [UInt8]? { devices == nil && !failures.isEmpty ? failures.storedBytes : nil }
+
+    /// The value of the column `times`; nil if none is known.
+    var storedTimes: [UInt8]? { StoredTimes.bytes(times, of: devices, until: settledAt) }
 
     /// The attempt's key in a store: its id, if any, and its number of parts, so that parts of different divisions are
     /// never combined.

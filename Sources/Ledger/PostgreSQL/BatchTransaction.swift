@@ -71,7 +71,9 @@ struct BatchTransaction {
   /// SQL condition: whether the statement settles an open send of one item.
   private static let ends = "excluded.settled_parts = 1 AND s.known_parts = 1 AND s.settled_parts = 0"
   private static let announces = "excluded.is_announced AND NOT s.is_announced"
-  private static let endColumns = ["settled_parts", "state", "settled_at", "digest", "counts", "devices", "failures"]
+  private static let endColumns = [
+    "settled_parts", "state", "settled_at", "digest", "counts", "devices", "failures", "times",
+  ]
 
   /// The column `change` is what the statement did to a row: 0 inserted, 1 announced, 2 settled, 3 both. Rows that it
   /// did not change are locked and not returned.
@@ -80,7 +82,7 @@ struct BatchTransaction {
     INSERT INTO ledger_sends AS s
       (hub, id, day, accepted_at, is_announced, sender, audience, \(endColumns.joined(separator: ", ")),
       hub_key, sender_key, audience_key)
-    SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+    SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
     ON CONFLICT (hub, id, day) DO UPDATE SET
       change = CASE WHEN \(announces) THEN 1 ELSE 0 END + CASE WHEN \(ends) THEN 2 ELSE 0 END,
       is_announced = s.is_announced OR excluded.is_announced,
@@ -113,8 +115,8 @@ struct BatchTransaction {
       [
         .texts(hubs), .uuids(ids), .int4s(days), .int8s(times), .bools(sends.map { $0.acceptance != nil }),
         .texts(senders), .texts(audiences), .int8s(parts), .int2s(states), .int8s(endTimes), .int8s(digests),
-        .byteas(counts), .byteas(devices), .byteas(ends.map { $0?.storedFailures }), .int8s(sends.map { $0.hubKey }),
-        .int8s(sends.map { $0.senderKey }),
+        .byteas(counts), .byteas(devices), .byteas(ends.map { $0?.storedFailures }),
+        .byteas(ends.map { $0?.storedTimes }), .int8s(sends.map { $0.hubKey }), .int8s(sends.map { $0.senderKey }),
         .int8s(sends.map { $0.audienceKey }),
       ])
     var hasEnded = Array(repeating: false, count: sends.count)

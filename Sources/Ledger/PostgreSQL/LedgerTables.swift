@@ -116,6 +116,7 @@ enum LedgerTables {
       ALTER TABLE ledger_attempts ADD COLUMN failures bytea;
       CREATE INDEX ledger_sends_newest_broadcasts ON ledger_sends (hub_key, accepted_at, id) WHERE \(mayBeBroadcast);
       """,
+      "ALTER TABLE ledger_sends ADD COLUMN times bytea; ALTER TABLE ledger_attempts ADD COLUMN times bytea;",
     ])
 
   /// SQL condition for broadcasts; see `Schema.mayBeBroadcast`. Part of an index: it must never change.

@@ -17,16 +17,17 @@ struct PostgreSQLAttemptTable: SendItems {
     "INSERT INTO ledger_parts (day, hub, send, attempt, part, digest) VALUES ($1, $2, $3, $4, $5, $6)")
   private static let selectSum = PreparedStatement(
     """
-    SELECT settled_parts, state, settled_at, counts, devices, failures FROM ledger_attempts
+    SELECT settled_parts, state, settled_at, counts, devices, failures, times FROM ledger_attempts
     WHERE day = $1 AND hub = $2 AND send = $3 AND attempt = $4
     """)
   private static let putSum = PreparedStatement(
     """
-    INSERT INTO ledger_attempts (day, hub, send, attempt, settled_parts, state, settled_at, counts, devices, failures)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+    INSERT INTO ledger_attempts
+      (day, hub, send, attempt, settled_parts, state, settled_at, counts, devices, failures, times)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
     ON CONFLICT (day, hub, send, attempt) DO UPDATE SET settled_parts = excluded.settled_parts, state = excluded.state,
       settled_at = excluded.settled_at, counts = excluded.counts, devices = excluded.devices,
-      failures = excluded.failures
+      failures = excluded.failures, times = excluded.times
     """)
   private static let noteOthers = PreparedStatement(
     """
@@ -64,7 +65,7 @@ struct PostgreSQLAttemptTable: SendItems {
       Self.putSum,
       attempt + [
         .int8(Int64(sum.items)), .int2(sum.storedState), .int8(sum.settledAt?.milliseconds), .bytea(sum.storedCounts),
-        .bytea(sum.storedDevices), .bytea(sum.storedFailures),
+        .bytea(sum.storedDevices), .bytea(sum.storedFailures), .bytea(sum.storedTimes),
       ])
     return sum
   }

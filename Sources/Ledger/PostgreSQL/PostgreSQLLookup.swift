@@ -14,7 +14,7 @@ struct PostgreSQLLookup {
     "SELECT \(SendTable.columns), s.day FROM ledger_sends AS s WHERE s.hub = $1 AND s.id = $2 ORDER BY s.day LIMIT 1")
   private static let selectFurthest = PreparedStatement(
     """
-    SELECT settled_parts, state, settled_at, counts, devices, failures FROM ledger_attempts
+    SELECT settled_parts, state, settled_at, counts, devices, failures, times FROM ledger_attempts
     WHERE day = $1 AND hub = $2 AND send = $3 ORDER BY settled_parts DESC, attempt LIMIT 1
     """)
   private static let selectTotals = PreparedStatement(

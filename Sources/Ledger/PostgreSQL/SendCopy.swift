@@ -6,6 +6,7 @@ enum SendCopy {
   private static let columns = [
     "hub", "id", "day", "accepted_at", "is_announced", "hub_key", "sender_key", "audience_key", "sender", "audience",
     "settled_parts", "state", "settled_at", "digest", "counts", "devices", "failures",
+    "times",
   ]
 
   /// Inserts sends, with their `end` if they have one. Throws 23505 when one of them exists.
@@ -36,6 +37,7 @@ enum SendCopy {
         if end.devices == nil { rows.bytea(end.tally.storedBytes) } else { rows.null() }
         if let devices = end.devices { rows.bytea(StoredDevices.bytes(devices)) } else { rows.null() }
         if let failures = end.storedFailures { rows.bytea(failures) } else { rows.null() }
+        if let times = end.storedTimes { rows.bytea(times) } else { rows.null() }
       }
     }
   }

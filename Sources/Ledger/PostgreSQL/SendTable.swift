@@ -7,9 +7,9 @@ enum SendTable {
   /// The columns that `row(_:_:from:)` reads.
   static let columns = """
     s.is_announced, s.known_parts, s.settled_parts, s.digest, s.accepted_at, s.sender, s.audience, s.state, s.settled_at, \
-    s.counts, s.devices, s.failures
+    s.counts, s.devices, s.failures, s.times
     """
-  static let columnCount: Int32 = 12
+  static let columnCount: Int32 = 13
 
   /// The keys' hubs, ids and days, as arrays.
   static func parameters(_ keys: [BatchPlan.Key]) -> [Parameter] {
@@ -43,22 +43,22 @@ enum SendTable {
       sender: try rows.optionalText(row, first + 5), audience: try rows.text(row, first + 6))
   }
 
-  /// Reads the columns state, settled_at, counts, devices and failures, which begin at `first`.
+  /// Reads the columns state, settled_at, counts, devices, failures and times, which begin at `first`.
   static func sum(items: Int64, _ rows: ResultRows, _ row: Int, from first: Int32) throws -> ItemSum {
     func data(_ column: Int32) throws -> Data? { rows.isNull(row, column) ? nil : Data(try rows.raw(row, column)) }
     return try ItemSum(
       items: Int(items), state: try rows.optionalInteger(row, first).map { UInt8(truncatingIfNeeded: $0) },
       settledAt: try rows.optionalInteger(row, first + 1), counts: try data(first + 2), devices: try data(first + 3),
-      failures: try data(first + 4))
+      failures: try data(first + 4), times: try data(first + 5))
   }
 
   private static let settling = PreparedStatement(
     """
     WITH ended AS (
       UPDATE ledger_sends AS s SET settled_parts = 1, state = u.state, settled_at = u.settled_at, digest = u.digest,
-        counts = u.counts, devices = u.devices, failures = u.failures
-      FROM unnest($2, $3, $4, $5, $6, $7, $8, $9) WITH ORDINALITY
-        AS u (hub, id, state, settled_at, digest, counts, devices, failures, number)
+        counts = u.counts, devices = u.devices, failures = u.failures, times = u.times
+      FROM unnest($2, $3, $4, $5, $6, $7, $8, $9, $10) WITH ORDINALITY
+        AS u (hub, id, state, settled_at, digest, counts, devices, failures, times, number)
       WHERE s.hub = u.hub AND s.id = u.id AND s.day = $1 AND s.known_parts = 1 AND s.settled_parts = 0
       RETURNING u.number
     )
@@ -81,7 +81,7 @@ enum SendTable {
       settling,
       [
         .int4(day), .texts(hubs), .uuids(ids), .int2s(states), .int8s(times), .int8s(digests), .byteas(counts),
-        .byteas(devices), .byteas(ends.map(\.end.storedFailures)),
+        .byteas(devices), .byteas(ends.map(\.end.storedFailures)), .byteas(ends.map(\.end.storedTimes)),
       ])
     // NULL means that all of them were open, the usual case.
     guard !rows.isNull(0, 0) else { return Array(repeating: true, count: ends.count) }
@@ -106,9 +106,9 @@ enum SendTable {
     """
     UPDATE ledger_sends AS s SET
       known_parts = u.known_parts, settled_parts = u.settled_parts, digest = u.digest, state = u.state,
-      settled_at = u.settled_at, counts = u.counts, devices = u.devices, failures = u.failures
-    FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-      AS u (hub, id, day, known_parts, settled_parts, digest, state, settled_at, counts, devices, failures)
+      settled_at = u.settled_at, counts = u.counts, devices = u.devices, failures = u.failures, times = u.times
+    FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+      AS u (hub, id, day, known_parts, settled_parts, digest, state, settled_at, counts, devices, failures, times)
     WHERE s.hub = u.hub AND s.id = u.id AND s.day = u.day
     """)
 
@@ -126,6 +126,7 @@ enum SendTable {
       parameters(changed.map(\.key)) + [
         .int8s(knownParts), .int8s(settledParts), .int8s(digests), .int2s(states), .int8s(times), .byteas(counts),
         .byteas(devices), .byteas(changed.map(\.row.sum.storedFailures)),
+        .byteas(changed.map(\.row.sum.storedTimes)),
       ])
   }
 }

@@ -15,9 +15,11 @@ struct ItemSum: Sendable {
   private(set) var devices: [DeviceResult]? = []
   /// Stored only without `devices`, from which it follows.
   private(set) var failures = FailureCounts()
+  /// When the items passed through their stages, taken together.
+  private(set) var times = SendTimes()
 
   /// The columns that store it, after a table's own column for the number of items.
-  static let columns = "state, settled_at, counts, devices, failures"
+  static let columns = "state, settled_at, counts, devices, failures, times"
 
   init() {}
 
@@ -25,12 +27,14 @@ struct ItemSum: Sendable {
   init(items: Int, _ row: Row, from first: Int) throws {
     try self.init(
       items: items, state: row[first], settledAt: row[first + 1], counts: row[first + 2] as Data?,
-      devices: row[first + 3] as Data?, failures: row[first + 4] as Data?)
+      devices: row[first + 3] as Data?, failures: row[first + 4] as Data?,
+      times: row[first + 5] as Data?)
   }
 
   /// Decodes column values. Throws `SendRow.damaged` for values that no release has written.
   init(
-    items: Int, state code: UInt8?, settledAt: Int64?, counts: Data?, devices stored: Data?, failures reasons: Data?
+    items: Int, state code: UInt8?, settledAt: Int64?, counts: Data?, devices stored: Data?, failures reasons: Data?,
+    times: Data?
   ) throws {
     self.items = items
     if let code {
@@ -49,6 +53,10 @@ struct ItemSum: Sendable {
       self.devices = devices
       (tally, failures) = (OutcomeCounts(devices), FailureCounts(devices))
     }
+    if let times, let end = self.settledAt {
+      guard let times = StoredTimes.decode(times, devices: &devices, until: end) else { throw SendRow.damaged }
+      self.times = times
+    }
   }
 
   mutating func add(_ settlement: LedgerEntry.Settlement, maximumDevices: Int) {
@@ -57,6 +65,7 @@ struct ItemSum: Sendable {
     settledAt = max(settledAt ?? settlement.settledAt, settlement.settledAt)
     tally.add(settlement.tally)
     failures.add(settlement.failures)
+    times.add(settlement.times)
     guard let held = devices, let more = settlement.devices, held.count + more.count <= maximumDevices else {
       devices = nil
       return
@@ -75,13 +84,15 @@ struct ItemSum: Sendable {
     [
       (state.map { Int64(StoredCode.code($0)) }).databaseValue, (settledAt?.milliseconds).databaseValue,
       (devices == nil ? tally.stored : nil).databaseValue, devices.map(StoredDevices.encode).databaseValue,
-      storedFailures.map { Data($0) }.databaseValue,
+      storedFailures.map { Data($0) }.databaseValue, storedTimes.map { Data($0) }.databaseValue,
     ]
   }
 }
 
 extension ItemSum {
   var storedFailures: [UInt8]? { devices == nil && !failures.isEmpty ? failures.storedBytes : nil }
+  /// The value of the column `times`; nil if none is known.
+  var storedTimes: [UInt8]? { settledAt.flatMap { StoredTimes.bytes(times, of: devices, until: $0) } }
 }
 
 extension Optional where Wrapped: DatabaseValueConvertible {

@@ -44,7 +44,7 @@ struct SendRow {
       id: send, hub: hub, state: report, sender: sender, audience: audience.isEmpty ? nil : audience,
       isBroadcast: Audience.isBroadcast(text: audience), acceptedAt: acceptedAt,
       settledAt: isSettled ? sum.settledAt : nil,
-      counts: sum.tally.byPlatform, failures: sum.failures, devices: sum.devices)
+      counts: sum.tally.byPlatform, failures: sum.failures, devices: sum.devices, times: sum.times)
   }
 
   /// Raises the number of expected items.

@@ -44,9 +44,10 @@ struct AttemptTable: SendItems {
       ?? ItemSum()
     sum.add(item, maximumDevices: maximumDevices)
     let put = try db.cachedStatement(
-      sql:
-        "REPLACE INTO attempts (hub, send, attempt, settled_parts, \(ItemSum.columns)) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-    )
+      sql: """
+        REPLACE INTO attempts (hub, send, attempt, settled_parts, \(ItemSum.columns))
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """)
     try put.execute(arguments: StatementArguments(send + [key, sum.items.databaseValue] + sum.values))
     return sum
   }

@@ -30,7 +30,7 @@ struct BatchWriter {
     settle = try db.cachedStatement(
       sql: """
         UPDATE sends SET settled_parts = 1, state = ?, settled_at = ?, part_0 = ?, counts = ?, devices = ?,
-          failures = ?
+          failures = ?, times = ?
         WHERE hub = ? AND id = ? AND known_parts = 1 AND settled_parts = 0
         """)
   }
@@ -82,7 +82,8 @@ struct BatchWriter {
           Int64(StoredCode.code(settlement.state)).databaseValue, settlement.settledAt.milliseconds.databaseValue,
           settlement.digest.databaseValue, settlement.devices == nil ? settlement.tally.stored.databaseValue : .null,
           settlement.devices.map { StoredDevices.encode($0).databaseValue } ?? .null,
-          settlement.storedFailures.map { Data($0) }.databaseValue, hub.databaseValue, id,
+          settlement.storedFailures.map { Data($0) }.databaseValue,
+          settlement.storedTimes.map { Data($0) }.databaseValue, hub.databaseValue, id,
         ])
       if db.changesCount == 1 {
         deltas[hub, default: HubDelta()].count(settlement.state)
@@ -117,7 +118,7 @@ struct BatchWriter {
         sql: """
           INSERT INTO sends (known_parts, settled_parts, part_0, \(ItemSum.columns), accepted_at, is_announced,
             sender, audience, hub, id)
-          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)
+          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)
           """)
       try run(
         insert,
@@ -130,7 +131,7 @@ struct BatchWriter {
         sql: """
           UPDATE sends SET
             known_parts = ?, settled_parts = ?, part_0 = ?, state = ?, settled_at = ?, counts = ?, devices = ?,
-            failures = ?
+            failures = ?, times = ?
           WHERE hub = ? AND id = ?
           """)
       try run(update, row.itemValues + [hub.databaseValue, id])

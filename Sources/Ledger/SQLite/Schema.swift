@@ -11,9 +11,9 @@ enum Schema {
   ///   the digest of that item's record; null while the send is open, and for sends of several items. `known_parts` is
   ///   the number of items, `settled_parts` the number of those that count: none, or all those of one attempt.
   ///   `devices` holds the results of single devices, `counts` the counts where there are too many devices. Codes are
-  ///   those of `StoredCode`; times are Unix milliseconds.
-  ///   `failures` holds the counts by reason where there are counts, and the index `newest_broadcasts` the sends of
-  ///   `mayBeBroadcast`.
+  ///   those of `StoredCode`; single times are Unix milliseconds.
+  ///   `failures` holds the counts by reason where there are counts, `times` when the items passed through their stages
+  ///   (see `StoredTimes`), and the index `newest_broadcasts` the sends of `mayBeBroadcast`.
   /// - attempts: the sum of each attempt's items while a send of several items is open. See `SendItems`.
   /// - parts: the items of each attempt; after settlement, those that counted.
   /// - duplicates: records that did not count, so that each is counted as a duplicate once.
@@ -106,6 +106,7 @@ enum Schema {
     ALTER TABLE attempts ADD COLUMN failures BLOB;
     CREATE INDEX newest_broadcasts ON sends (hub, accepted_at) WHERE \(mayBeBroadcast);
     """,
+    "ALTER TABLE sends ADD COLUMN times BLOB; ALTER TABLE attempts ADD COLUMN times BLOB;",
   ]
 
   /// SQL condition: true for the audience of each broadcast, false for those of most other sends; see

@@ -5,11 +5,11 @@ extension RetryRecord {
   /// The record of an item's devices: those to be deferred, and the results of the others.
   init(
     _ devices: ArraySlice<DeviceProgress>, of send: SendRequest, _ part: StatusPart, deferrals: Int,
-    cameEarly: Bool = false, at now: Moment
+    cameEarly: Bool = false, times: SendTimes, at now: Moment
   ) {
     self.init(
       send: send, part: part.part, parts: part.parts, attempt: part.attempt, deferrals: deferrals,
-      cameEarly: cameEarly, devices: devices.map { Device($0, at: now) }, counts: part.counts)
+      cameEarly: cameEarly, devices: devices.map { Device($0, at: now) }, counts: part.counts, times: times)
   }
 
   /// The same record, deferred again: it comes back no earlier than `moment`.
@@ -25,7 +25,7 @@ extension RetryRecord {
     }
     return RetryRecord(
       send: send, part: part, parts: parts, attempt: attempt, deferrals: deferrals + 1, cameEarly: false,
-      devices: devices, counts: counts)
+      devices: devices, counts: counts, times: times)
   }
 
   /// The part of the send it stands for.
@@ -35,19 +35,16 @@ extension RetryRecord {
 extension RetryRecord.Device {
   fileprivate init(_ device: DeviceProgress, at now: Moment) {
     guard device.phase == .deferred else {
-      self = .done(device.result)
+      self = .done(device.timedResult(at: now))
       return
     }
-    let first =
-      device.history.attempts > device.history.heldAttempts
-      ? now.wall + .milliseconds(device.firstAttemptAt - now.uptime) : nil
     self = .waiting(
       RetryRecord.Waiting(
         registration: device.target.registration, platform: device.target.platform,
-        notBefore: now.wall + .milliseconds(device.due - now.uptime), attempts: device.history.attempts,
+        notBefore: now.wall(at: device.due), attempts: device.history.attempts,
         heldAttempts: device.history.heldAttempts, waits: device.history.waits,
-        wasUnanswered: device.history.wasUnanswered, firstAttemptAt: first, reason: device.reason,
-        status: device.status, contradictions: device.history.contradictions))
+        wasUnanswered: device.history.wasUnanswered, firstAttemptAt: device.firstAttempt(at: now),
+        reason: device.reason, status: device.status, contradictions: device.history.contradictions))
   }
 
   /// The result to report if its broadcast is cancelled; nil if no push was sent to it.
@@ -72,7 +69,7 @@ extension RetryRecord.Waiting {
   fileprivate func givenUp(because reason: String) -> DeviceResult {
     DeviceResult(
       registration: registration, platform: platform, outcome: wasUnanswered ? .unconfirmed : .failed, reason: reason,
-      status: status, attempts: attempts)
+      status: status, attempts: attempts, pushedAt: firstAttemptAt)
   }
 }
 
@@ -96,6 +93,8 @@ extension DeviceProgress {
     case .done(let result):
       tried(RetryPolicy.History(attempts: result.attempts))
       finish(as: result.outcome, reason: result.reason, status: result.status)
+      restore(
+        firstAttemptAt: result.pushedAt.map(now.uptime(at:)), answeredAt: result.answeredAt.map(now.uptime(at:)))
     case .waiting(let device):
       tried(
         RetryPolicy.History(

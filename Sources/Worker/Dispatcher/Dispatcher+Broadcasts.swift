@@ -24,6 +24,7 @@ extension Dispatcher {
       let checkedAt = max(askedAt, now.uptime - Self.freshness)
       if items.isCurrent(ticket), broadcasts[page: ticket.slot]?.isLookingUp == true {
         broadcasts[page: ticket.slot]?.endLookUp(page, in: slice, checkedAt: checkedAt)
+        items[ticket.slot].lookedUp(at: now.wall)
       }
     case (.reserve(let ticket, let count, _, _), .moment(let moment)):
       if items.isCurrent(ticket) { broadcasts[page: ticket.slot]?.reserve(count, from: moment) }

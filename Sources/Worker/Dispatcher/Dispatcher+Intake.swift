@@ -62,7 +62,7 @@ extension Dispatcher {
   ) {
     let bytes = record.value.count
     guard let slot = admit(send.identity, hub: hub, origin: origin, bytes: bytes) else { return }
-    items[slot].hold(send, until: expiry(of: send))
+    items[slot].hold(send, until: expiry(of: send), times: SendTimes(consumed: now.wall))
     beginTrace(slot, send, at: now)
     guard let lane = Self.lane(of: send, record: record) else { return resolve(slot) }
     if items.enter(slot, lane: lane) { resolve(slot) }
@@ -140,7 +140,8 @@ extension Dispatcher {
       Production(kind: .deadLetter(letter), ticket: items.ticket(slot)),
       ProducerRecord(topic: topics.deadLetter, key: letter.key, event: letter.encoded()))
     if let send {
-      let status = StatusRecord(of: send, as: .deadLettered, devices: [], at: now.wall)
+      let status = StatusRecord(
+        of: send, as: .deadLettered, devices: [], at: now.wall, times: SendTimes(consumed: now.wall))
       produce(status, of: .status, partition: record.partition, for: slot, into: &effects)
     }
     effects.tallies.deadLetters.append(error.reason)

@@ -98,6 +98,7 @@ extension Dispatcher {
   ) {
     let slot = ticket.slot
     guard items.isResolving(ticket), let send = items[slot].send else { return }
+    items[slot].lookedUp(at: now.wall)
     if items[slot].isTraced { traces.found(slot, devices: targets.count, at: now.wall) }
     var targets = targets
     var isRegistered = true

@@ -174,12 +174,15 @@ extension Dispatcher {
     let isEmpty = listed.isEmpty && counts.isEmpty
     let state: StatusRecord.State = page.state == .cut ? .cancelled : isEmpty ? .noTarget : .settled
     if items[slot].isTraced { endTrace(slot, of: send, as: isDeferred ? nil : state, at: now, into: &effects) }
+    let times = items[slot].times
     items.settle(slot, records: 1)
     if isDeferred {
-      produce(RetryRecord(listed[...], of: send, part, deferrals: 1, at: now), for: slot, at: now, into: &effects)
+      let retry = RetryRecord(listed[...], of: send, part, deferrals: 1, times: times, at: now)
+      produce(retry, for: slot, at: now, into: &effects)
     } else {
       let status = StatusRecord(
-        of: send, as: state, part, devices: listed.map(\.result), at: now.wall, traceparent: traceparent)
+        of: send, as: state, part, devices: listed.map(\.result), at: now.wall, traceparent: traceparent,
+        times: times)
       produce(status, of: .page, for: slot, into: &effects)
     }
     effects.tallies.pages.append(items[slot].hub)

@@ -63,7 +63,7 @@ extension Dispatcher {
       }
     }
     // A broadcast counts as dispatched when it is planned, not once for each page.
-    if items[slot].submit(index, at: now.uptime), !items[slot].isPage {
+    if items[slot].submit(index, at: now), !items[slot].isPage {
       effects.tallies.dispatched.append(items[slot].hub)
     }
     if items[slot].isTraced { traces.pushed(slot, on: table.platform(ofSender: sender), at: now.wall) }
@@ -106,6 +106,7 @@ extension Dispatcher {
         endProbe(ticket, of: sender)
         continue
       }
+      if result.outcome.status != 0 { items[ticket.slot].answered(ticket.device, at: now) }
       judgeDevice(result.outcome, from: sender, about: ticket, into: &effects)
       judge(ticket, result.outcome, at: now, into: &effects)
     }
@@ -116,7 +117,10 @@ extension Dispatcher {
     let (slot, index) = (ticket.slot, ticket.device)
     let sender = items[slot].devices[index].sender
     var history = items[slot].devices[index].history
-    if history.attempts > 0 { history.age = .milliseconds(now.uptime - items[slot].devices[index].firstAttemptAt) }
+    let firstAttemptAt = items[slot].devices[index].firstAttemptAt
+    if history.attempts > 0, firstAttemptAt != DeviceProgress.never {
+      history.age = .milliseconds(now.uptime - firstAttemptAt)
+    }
     if outcome.verdict == .unknown { history.wasUnanswered = true }
     let device = items[slot].devices[index].target.registration
     let isContradicted = items[slot][device: index].endHold(proofs: lanes[sender].trust.proofs)

@@ -64,7 +64,7 @@ extension Dispatcher {
       items.settle(slot, records: 1)
       let status = StatusRecord(
         of: retry.send, as: .cancelled, pagePart(retry.statusPart, of: retry.send),
-        devices: retry.devices.compactMap(\.whenCancelled), at: now.wall)
+        devices: retry.devices.compactMap(\.whenCancelled), at: now.wall, times: retry.times)
       produce(status, of: .page, for: slot, into: &effects)
     }
   }
@@ -206,7 +206,9 @@ extension Dispatcher {
     _ retry: RetryRecord, in slot: Int, permits: Permits? = nil, at now: Moment, into effects: inout Effects
   ) {
     let hub = items[slot].hub
-    items[slot].hold(retry.send, until: expiry(of: retry.send))
+    var times = retry.times
+    times.add(SendTimes(consumed: now.wall))
+    items[slot].hold(retry.send, until: expiry(of: retry.send), times: times)
     beginTrace(slot, retry.send, isPage: retry.parts > 1 || isOfPage(retry), at: now)
     holdRoom(for: retry, in: slot, nil, at: now)
     let longestRest = deferral.hasRetryTopics ? configuration.times.longestRest : nil

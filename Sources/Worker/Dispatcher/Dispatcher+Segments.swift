@@ -17,7 +17,7 @@ extension Dispatcher {
     let bytes = record.value.count
     guard let slot = admit(segment.identity, hub: hub, origin: origin, bytes: bytes, as: .segment) else { return }
     let broadcast = BroadcastID(hub: segment.send.hub, send: segment.send.identity)
-    items[slot].hold(segment.send, until: expiry(of: segment.send))
+    items[slot].hold(segment.send, until: expiry(of: segment.send), times: SendTimes())
     broadcasts.begin(
       SegmentWalk(broadcast: broadcast, pages: segment.pages, ahead: segment.range), items.ticket(slot))
     takePages(slot, into: &effects)
@@ -182,7 +182,7 @@ extension Dispatcher {
     let expiresAt = items[segment.slot].expiresAt
     let source = WorkItem.Source(origin: items[segment.slot].origin, hub: items[segment.slot].hub)
     let slot = items.occupy(source, as: .page)
-    items[slot].hold(send, until: expiresAt)
+    items[slot].hold(send, until: expiresAt, times: SendTimes(consumed: now.wall))
     beginTrace(slot, send, isPage: true, at: now)
     items.dispatch(slot, [], isBulk: true)
     broadcasts.open(page, items.ticket(slot))

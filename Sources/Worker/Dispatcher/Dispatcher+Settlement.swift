@@ -61,11 +61,14 @@ extension Dispatcher {
         isDeferred = true
         let retry = RetryRecord(
           devices, of: send, part, deferrals: (resumed?.deferrals ?? 0) + 1, cameEarly: resumed?.cameEarly ?? false,
-          at: now)
+          times: items[slot].times, at: now)
         if deferral.hasRetryTopics { produce(retry, for: slot, at: now, into: &effects) } else { held = retry }
       } else {
         let status = StatusRecord(
-          of: send, as: state, part, devices: devices.map { $0.result }, at: now.wall, traceparent: traceparent)
+          of: send, as: state, part,
+          devices: devices.count == 1 || items[slot].isBulk
+            ? devices.map { $0.result } : devices.map { $0.timedResult(at: now) },
+          at: now.wall, traceparent: traceparent, times: items[slot].times)
         produceStatus(status, for: slot, into: &effects)
       }
     }
@@ -189,7 +192,8 @@ extension Dispatcher {
       case .retry(let retry):
         effects.alarm(.productionRefused(topic: record.topic, reason: "\(error.code)"))
         let status = StatusRecord(
-          of: retry.send, as: .settled, retry.statusPart, devices: retry.devices.map(\.whenTooLarge), at: now.wall)
+          of: retry.send, as: .settled, retry.statusPart, devices: retry.devices.map(\.whenTooLarge), at: now.wall,
+          times: retry.times)
         return produceStatus(status, for: production.ticket.slot, into: &effects)
       case .status, .page:
         if let shortened = Self.shortened(record) {

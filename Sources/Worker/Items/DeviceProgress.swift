@@ -21,7 +21,7 @@ struct DeviceProgress: Sendable {
     case withdrawn
   }
 
-  /// `checkedAt` of a device that was not looked up yet: it has no handle.
+  /// `checkedAt` of a device that was not looked up yet: it has no handle. Also other uptimes that are unknown.
   static let never = Int64.min
 
   /// The device as the last look-up found it.
@@ -36,8 +36,10 @@ struct DeviceProgress: Sendable {
   /// Whether the first attempt has its outcome, or cannot be made because the sender is stopped.
   private(set) var isFirstAttemptOver = false
   /// Uptime of the first attempt, or of the first one after it was held: the age of later attempts
-  /// counts from it.
-  private(set) var firstAttemptAt: Int64 = 0
+  /// counts from it. `never` if it is unknown.
+  private(set) var firstAttemptAt = Self.never
+  /// Uptime of the service's last answer; `never` before it.
+  private(set) var answeredAt = Self.never
   /// How often the credential had been proved when the push was last refused for it; nil if never, or if other
   /// pushes have proved it since.
   private(set) var heldAt: Int?
@@ -84,6 +86,20 @@ struct DeviceProgress: Sendable {
       reason: outcome == .delivered ? "" : reason, status: status, attempts: history.attempts)
   }
 
+  /// The result with the device's times.
+  func timedResult(at now: Moment) -> DeviceResult {
+    var result = result
+    result.pushedAt = firstAttempt(at: now)
+    if answeredAt != Self.never { result.answeredAt = now.wall(at: answeredAt) }
+    return result
+  }
+
+  /// When the first attempt that was not held was made; nil if there was none, or its time is unknown.
+  func firstAttempt(at now: Moment) -> UnixTime? {
+    guard history.attempts > history.heldAttempts, firstAttemptAt != Self.never else { return nil }
+    return now.wall(at: firstAttemptAt)
+  }
+
   // Transitions.
 
   mutating func enqueue() { phase = .queued }
@@ -110,6 +126,9 @@ struct DeviceProgress: Sendable {
     history.attempts += 1
     phase = .inFlight
   }
+
+  /// Notes that its service has answered.
+  mutating func answered(at uptime: Int64) { answeredAt = uptime }
 
   /// Remembers the attempts made, after an answer.
   mutating func tried(_ history: RetryPolicy.History) { self.history = history }
@@ -154,6 +173,12 @@ struct DeviceProgress: Sendable {
   mutating func passFirstAttempt() -> Bool {
     defer { isFirstAttemptOver = true }
     return !isFirstAttemptOver
+  }
+
+  /// Restores the times of a result that a retry record reports.
+  mutating func restore(firstAttemptAt: Int64?, answeredAt: Int64?) {
+    if let firstAttemptAt { self.firstAttemptAt = firstAttemptAt }
+    if let answeredAt { self.answeredAt = answeredAt }
   }
 
   /// Restores the attempts that a retry record reports.

@@ -106,6 +106,8 @@ struct WorkItem: Sendable {
   private(set) var resumed: Resumed?
   /// Whether `ActiveTraces` has a span for it.
   private(set) var isTraced = false
+  /// When it passed through its stages.
+  private(set) var times = SendTimes()
 
   var origin: Origin { source.origin }
   var hub: Int { source.hub }
@@ -139,9 +141,22 @@ struct WorkItem: Sendable {
     generation = next
   }
 
-  mutating func hold(_ send: SendRequest, until expiresAt: UnixTime) {
+  /// Takes the send over. `times`: those of its earlier stages.
+  mutating func hold(_ send: SendRequest, until expiresAt: UnixTime, times: SendTimes) {
     self.send = send
     self.expiresAt = expiresAt
+    self.times = times
+  }
+
+  /// Notes that the registry has answered which devices it has.
+  mutating func lookedUp(at now: UnixTime) {
+    if times.lookedUp == nil { times.lookedUp = now }
+  }
+
+  /// Notes that the device's service has answered.
+  mutating func answered(_ index: Int, at now: Moment) {
+    times.answered = now.wall
+    devices[index].answered(at: now.uptime)
   }
 
   /// Takes over the rate of the item's broadcast; nil: the send's own.
@@ -255,9 +270,10 @@ struct WorkItem: Sendable {
   mutating func keep(_ rendering: Rendering) { renderings.append(rendering) }
 
   /// Hands a device to its sender. Returns whether it is the item's first.
-  mutating func submit(_ index: Int, at uptime: Int64) -> Bool {
+  mutating func submit(_ index: Int, at now: Moment) -> Bool {
     assert(phase == .dispatching)
-    devices[index].submit(at: uptime)
+    devices[index].submit(at: now.uptime)
+    if times.pushed == nil { times.pushed = now.wall }
     defer { progress.hasStarted = true }
     return !progress.hasStarted
   }

@@ -91,14 +91,28 @@ struct SendAnswer: Decodable {
     }
   }
 
-  /// The way of the send, and its devices, as tables.
+  /// A duration between two stages: `35 ms`, `1.2 s`.
+  private static func text(_ duration: Duration) -> String {
+    let milliseconds = Int64(duration / .milliseconds(1))
+    guard milliseconds >= 1000 else { return "\(milliseconds) ms" }
+    return "\(milliseconds / 1000).\(milliseconds % 1000 / 100) s"
+  }
+
+  /// The way of the send with the time since the stage before, and its devices, as tables.
   var tables: [TextTable] {
     var tables: [TextTable] = []
     if let timeline, !timeline.isEmpty {
       var table = TextTable([
-        .init(title: "at"), .init(title: "event"), .init(title: "platform"), .init(title: "device"),
+        .init(title: "at"), .init(title: "after", isNumber: true), .init(title: "event"), .init(title: "platform"),
+        .init(title: "device"),
       ])
-      for event in timeline { table.add([event.at, event.event, event.platform ?? "", event.registration ?? ""]) }
+      var last: UnixTime?
+      for event in timeline {
+        let time = UnixTime(event.at)
+        let after = last.flatMap { last in time.map { Self.text($0 - last) } } ?? ""
+        table.add([event.at, after, event.event, event.platform ?? "", event.registration ?? ""])
+        last = time ?? last
+      }
       tables.append(table)
     }
     if let failures, !failures.isEmpty, devices == nil {

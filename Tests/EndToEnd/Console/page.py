@@ -125,7 +125,9 @@ def main():
         show(page, base, "sends", (1280, 900))
         one = page.until("document.querySelector('[aria-label=Sends] a')?.hash", "no send is listed")
         page.run(f"location.hash = {json.dumps(one)}")
-        page.until("!!document.querySelector('.timeline li')", "a send has no timeline")
+        stages = ["Accepted by the API", "Taken by a worker", "Devices looked up", "Pushed", "Answered"]
+        page.until(f"{json.dumps(stages)}.every(stage => document.querySelector('.timeline')?.innerText.includes(stage))",
+                   "a send's timeline lacks stages", 20)
         accessible(page, "send")
         page.shot(f"{shots}/send.png")
         page.run("location.hash = '#/devices?user=user-1'")

@@ -74,6 +74,31 @@ import Testing
       ])
   }
 
+  @Test func sendIsShownWithItsWayAndTheAttemptsOfEachDevice() throws {
+    let answer = try JSONDecoder().decode(
+      SendAnswer.self,
+      from: Data(
+        """
+        {"id":"x","state":"settled","timeline":[
+          {"event":"accepted","at":"2026-11-21T08:00:00.000Z"},{"event":"consumed","at":"2026-11-21T08:00:00.035Z"},
+          {"event":"answered","at":"2026-11-21T08:00:01.235Z","platform":"apns","registration":"r"}],
+         "devices":[{"registration":"r","platform":"apns","outcome":"delivered","reason":"","status":200,"attempts":3}]}
+        """.utf8))
+    #expect(
+      answer.tables.map { $0.lines(width: nil) } == [
+        [
+          "AT                        AFTER  EVENT     PLATFORM  DEVICE",
+          "2026-11-21T08:00:00.000Z         accepted",
+          "2026-11-21T08:00:00.035Z  35 ms  consumed",
+          "2026-11-21T08:00:01.235Z  1.2 s  answered  apns      r",
+        ],
+        [
+          "DEVICE  PLATFORM  OUTCOME    REASON  STATUS  ATTEMPTS",
+          "r       apns      delivered             200         3",
+        ],
+      ])
+  }
+
   @Test func broadcastIsShownAsABar() throws {
     let answer = try JSONDecoder().decode(
       SendAnswer.self,
