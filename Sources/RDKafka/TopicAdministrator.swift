@@ -33,7 +33,7 @@ package struct TopicAdministrator: Sendable {
       try Self.create(topics, with: handle, timeoutMilliseconds: milliseconds)
     }
     for creation in creations {
-      logger.info(
+      logger.debug(
         "Topic checked", metadata: [LogKeys.topic: "\(creation.topic)", LogKeys.event: "\(creation.outcome)"])
     }
     return creations

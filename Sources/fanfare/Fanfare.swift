@@ -17,8 +17,9 @@ struct Fanfare: AsyncParsableCommand {
       process.
 
       All roles read the same configuration: the YAML file given with --config (else named by FANFARE_CONFIG, else \
-      ./fanfare.yaml if it exists). Environment variables override it: the key kafka.bootstrapServers is \
-      FANFARE_KAFKA_BOOTSTRAP_SERVERS. deploy/fanfare.yaml lists every key. SIGTERM and SIGINT drain a role and end it \
+      ./fanfare.yaml or /etc/fanfare/fanfare.yaml). Environment variables override it: the key kafka.bootstrapServers \
+      is FANFARE_KAFKA_BOOTSTRAP_SERVERS. deploy/fanfare.yaml, which the package installs in /etc/fanfare, lists every \
+      key. SIGTERM and SIGINT drain a role and end it \
       with status 0; an unusable configuration ends it with status 78 and the names of all mistaken keys.
       """,
     version: Build.version,

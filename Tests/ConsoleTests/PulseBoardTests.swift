@@ -141,7 +141,8 @@ import Testing
       var sick = pulse(id, labels: ["platform": "apns"], gauges: ["fanfare_circuit_state": id == "w1" ? 1 : 2])
       sick.problems = [
         Pulse.Problem(
-          check: "worker", problem: "default/apns: the push service is unavailable: ServiceUnavailable; other/fcm: x")
+          check: "worker",
+          problem: "default/apns: the push service is unavailable: Silence; other/fcm: x; default/apns: no route")
       ]
       board.receive(sick, at: clock.now())
     }
@@ -150,7 +151,7 @@ import Testing
     #expect(findings.count == 3)
     #expect(
       findings[0] == "The circuit of apns is open at 2 of 2 workers, its sends are deferred: the push service is "
-        + "unavailable: ServiceUnavailable.")
+        + "unavailable: Silence; no route.")
     #expect(findings[1...].allSatisfy { $0.hasSuffix("worker: other/fcm: x") })
   }
 

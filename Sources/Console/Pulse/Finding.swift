@@ -26,8 +26,12 @@ struct Finding: Encodable, Hashable, Sendable {
     let places = open.map { "\(hub)/\($0.platform): " }
     var findings = aboutProcesses(members, metrics, besides: places, at: now)
     for (circuit, place) in zip(open, places) {
-      let causes = members.lazy.flatMap(\.pulse.problems).flatMap(sentences).filter { $0.hasPrefix(place) }
-      let cause = causes.first.map { ": \($0.dropFirst(place.count))" } ?? ""
+      var causes: [Substring] = []
+      for sentence in members.flatMap(\.pulse.problems).flatMap(sentences) where sentence.hasPrefix(place) {
+        let cause = sentence.dropFirst(place.count)
+        if causes.count < 3, !causes.contains(cause) { causes.append(cause) }
+      }
+      let cause = causes.isEmpty ? "" : ": " + causes.joined(separator: "; ")
       findings.append(
         Finding(
           level: .critical,

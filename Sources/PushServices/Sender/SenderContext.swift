@@ -69,7 +69,7 @@ extension SenderContext: HTTP2PoolObserver {
       problems.clear(.connection)
     case .failed(_, let error, _):
       gauges.failed.increment()
-      if problems.note(.connection, "cannot connect to \(host): \(error.code)") {
+      if problems.note(.connection, "cannot connect to \(host): \(error.code.words)") {
         logger.warning("Push service unreachable", metadata: [LogKeys.host: "\(host)", LogKeys.error: "\(error)"])
       }
     case .goAway(_, let code, _, let debugData):
@@ -82,6 +82,23 @@ extension SenderContext: HTTP2PoolObserver {
     case .closed(_, let error): if error != nil { gauges.lost.increment() }
     case .resending(_, let count): gauges.resent.increment(by: count)
     case .streamLimitChanged: break
+    }
+  }
+}
+
+extension HTTP2ConnectionError.Code {
+  /// For operators; the log has the cause too.
+  fileprivate var words: String {
+    switch self {
+    case .connectFailed: "no TCP connection (refused, timed out, or an unknown name)"
+    case .tlsFailed: "TLS failed (trust roots, the certificate's name or dates)"
+    case .protocolNotNegotiated: "the server does not speak HTTP/2"
+    case .handshakeTimeout: "TLS and HTTP/2 were not set up in time"
+    case .protocolViolation: "the server violates HTTP/2"
+    case .unresponsive: "it does not answer"
+    case .closedByPeer: "the server closes the connection"
+    case .internalFailure: "HTTP/2 cannot be set up, for want of memory"
+    case .invalidConfiguration: "the settings of the connection are invalid"
     }
   }
 }

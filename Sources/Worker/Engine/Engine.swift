@@ -104,7 +104,10 @@ struct Engine {
     switch event {
     case .records(let records): dispatcher.take(records, at: now, into: &effects)
     case .assigned(let partitions, let rebalance):
-      logger.info("Partitions assigned", metadata: [LogKeys.partitions: "\(partitions.map(\.description))"])
+      // An assignment tells what is added; a rebalance that adds nothing would read as if everything was taken away.
+      if !partitions.isEmpty {
+        logger.info("Partitions assigned", metadata: [LogKeys.partitions: "\(partitions.map(\.description))"])
+      }
       dispatcher.assign(partitions, rebalance, at: now, into: &effects)
     case .revoked(let partitions, let rebalance):
       logger.info("Partitions revoked", metadata: [LogKeys.partitions: "\(partitions.map(\.description))"])

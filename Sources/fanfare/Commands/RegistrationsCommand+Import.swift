@@ -13,8 +13,10 @@ extension RegistrationsCommand {
       discussion: """
         A line has the format that `fanfare registrations export` writes and GET /api/registrations/{id} answers:
 
-          {"id":"7a0c…","user":"alice","platform":"apns","handle":"<hex>","tags":["news"],"installation":"phone-1",
-           "registeredAt":"2026-11-21T08:00:00.000Z","createdAt":"2026-01-01T00:00:00Z","lastSeen":"2026-11-21T09:00:00Z"}
+        {"id":"7a0c…","user":"alice","platform":"apns","handle":"<hex>",
+        "tags":["news"],"installation":"phone-1",
+        "registeredAt":"2026-11-21T08:00:00.000Z",
+        "createdAt":"2026-01-01T00:00:00Z","lastSeen":"2026-11-21T09:00:00Z"}
 
         user, platform (apns, fcm or gcm, wns) and handle are required. id defaults to that of the registration with \
         the handle or installation, or to a new one; it must be a random UUID (version 4), because broadcasts divide \

@@ -38,7 +38,8 @@ struct TopicsCommand: AsyncParsableCommand {
       {
         switch creation.outcome {
         case .created: Console.print("\(creation.topic): created")
-        case .existed(let partitions): Console.print("\(creation.topic): exists with \(partitions) partitions")
+        case .existed(let partitions):
+          Console.print("\(creation.topic): exists with \(partitions) partition\(partitions == 1 ? "" : "s")")
         case .failed(let error):
           Console.print("\(creation.topic): \(error.words)")
           isComplete = false
