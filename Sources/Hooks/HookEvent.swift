@@ -31,8 +31,9 @@ package struct HookEvent: Sendable {
       json.member("subject", record.send)
       json.member("time", record.settledAt)
       json.member("datacontenttype", "application/json")
-      // The attribute of CloudEvents' distributed tracing extension.
+      // The attributes of CloudEvents' distributed tracing extension.
       json.member("traceparent", ifPresent: record.traceparent)
+      json.member("tracestate", ifPresent: record.tracestate)
       json.object("data") { json in
         json.member("send", record.send)
         json.member("hub", record.hub)

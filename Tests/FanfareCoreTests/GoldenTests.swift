@@ -49,7 +49,7 @@ import Testing
         id: id(100), hub: shop, sender: "alice", acceptedAt: time, audience: .user("bob"),
         platforms: [PlatformSet(.apns), PlatformSet(.wns)], content: message, timeToLive: 0, priority: .normal,
         collapseKey: "score \"1\"", traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-        replay: ReplayID(high: 7, low: 8), maximumPerSecond: 5000,
+        tracestate: "vendor=1,other=2", replay: ReplayID(high: 7, low: 8), maximumPerSecond: 5000,
         unknownMembers: Array(#","x-new":{"deep":[1,2.5e3,null,true]},"other":"\u00e9""#.utf8)),
       SendRequest(
         id: id(101), acceptedAt: UnixTime(milliseconds: 0), audience: .everyone, platforms: PlatformSet(.fcm),
@@ -84,7 +84,7 @@ import Testing
         send: id(20), hub: shop, part: 3, parts: 20, attempt: attempt, state: .settled, sender: "alice",
         audience: .tag("news"), acceptedAt: time, settledAt: time + .milliseconds(1), devices: [results[1]],
         counts: counts,
-        traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+        traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", tracestate: "vendor=1,other=2"),
       StatusRecord(
         send: id(21), hub: shop, part: 0, parts: 1, attempt: attempt, state: .cancelled, sender: nil,
         audience: .everyone, acceptedAt: time, settledAt: time, devices: [], counts: counts),

@@ -71,7 +71,7 @@ import Testing
       let status = StatusRecord(
         send: .random(), hub: .default, part: 1, parts: 5, span: span, attempt: .random(), state: .settled,
         sender: "zoë", audience: .device(.fcm, handle: "t"), acceptedAt: CodecTests.time, settledAt: CodecTests.time,
-        devices: devices, traceparent: "00-x")
+        devices: devices, traceparent: "00-x", tracestate: "a=1")
       #expect(try checker.complaints(about: HookEvent(status).json, schema: "OutcomeEvent", .closed) == [])
     }
   }

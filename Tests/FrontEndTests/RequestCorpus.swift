@@ -51,6 +51,7 @@ struct RequestCorpus {
     "X-Request-Id: r-1", "X-Request-Id:  padded\t", "X-Request-Id: not plain", "x-request-id: a\r\nX-Request-Id: b",
     "X-Request-Id: \(String(repeating: "r", count: 129))",
     "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "traceparent: 00-xyz", "Traceparent: ",
+    "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\ntracestate: a=1", "TraceState: a=1, b=2 ",
     "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\ntraceparent: x",
     "Origin: https://evil.example", "Origin: http://x", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: none",
     "Content-Encoding: gzip", "content-encoding: identity", "Idempotency-Key: k-1", "Idempotency-Key: k-2",

@@ -32,15 +32,40 @@ import Testing
     }) { app in
       for _ in 0..<2 {
         let reply = try await app.request(
-          .post, "/api/sends", body: Self.send, headers: [("traceparent", Self.traceparent)])
+          .post, "/api/sends", body: Self.send,
+          headers: [("traceparent", Self.traceparent), ("tracestate", "a=1,b=2")])
         #expect(reply.status == 202)
       }
-      let contexts = try sink.sends().map { $0.traceparent.flatMap(TraceContext.init(traceparent:)) }
+      #expect(try sink.sends().map(\.tracestate) == ["a=1,b=2", "a=1,b=2"])
+      let contexts = try sink.sends().map { send in
+        send.traceparent.flatMap { TraceContext(traceparent: $0, tracestate: send.tracestate) }
+      }
       #expect(spans.all.map { Optional($0.context) } == contexts)
       #expect(Set(contexts).count == 2)
       #expect(spans.all.allSatisfy { $0.parent == 0x00f0_67aa_0ba9_02b7 && $0.name == "send accept" })
       #expect(spans.all.allSatisfy { $0.context.trace.description == "4bf92f3577b34da6a3ce929d0e0e4736" })
       #expect(!"\(spans.all)".contains("MARK"))
+    }
+  }
+
+  /// Without a `traceparent` it has no meaning (Trace Context §3.3.1.1).
+  @Test(arguments: [true, false]) func malformedTracestateIsDropped(answersDirectly: Bool) async throws {
+    let sink = RecordingSink()
+    try await Harness.run({
+      $0.sink = sink
+      $0.configuration.answersDirectly = answersDirectly
+    }) { app in
+      let parent = ("traceparent", Self.traceparent)
+      for headers in [
+        [parent, ("tracestate", "nonsense")], [("tracestate", "a=1")],
+        [("traceparent", "00-x"), ("tracestate", "a=1")],
+        [parent, ("tracestate", "a=1, b=2")],
+      ] {
+        #expect(try await app.request(.post, "/api/sends", body: Self.send, headers: headers).status == 202)
+      }
+      let sends = try sink.sends()
+      #expect(sends.map(\.traceparent) == [Self.traceparent, nil, nil, Self.traceparent])
+      #expect(sends.map(\.tracestate) == [nil, nil, nil, "a=1, b=2"])
     }
   }
 

@@ -31,6 +31,8 @@ package struct CloudEvent {
   let time: UnixTime?
   /// The attribute of CloudEvents' distributed tracing extension; nil if it is missing or malformed.
   let traceparent: String?
+  /// The other attribute of that extension; nil if it is missing or malformed, or there is no `traceparent`.
+  let tracestate: String?
 }
 
 // MARK: - Writing
@@ -38,13 +40,14 @@ package struct CloudEvent {
 extension CloudEvent {
   /// Writes a record. `id` appends the event's id, escaped; `data` writes the members of `data`.
   static func record(
-    _ type: RecordType, time: UnixTime, capacity: Int, id: (inout [UInt8]) -> Void, data: (inout JSONWriter) -> Void
+    _ type: RecordType, time: UnixTime, capacity: Int, traceparent: String? = nil, tracestate: String? = nil,
+    id: (inout [UInt8]) -> Void, data: (inout JSONWriter) -> Void
   ) -> [UInt8] {
     var json = JSONWriter(capacity: capacity)
     begin(&json, id: id)
     continueAfterID(type, time: time, &json)
     data(&json)
-    end(&json)
+    end(&json, traceparent: traceparent, tracestate: tracestate)
     return json.bytes
   }
 
@@ -74,8 +77,14 @@ extension CloudEvent {
     id.appendJSON(part)
   }
 
-  /// Closes `data` and the record.
-  static func end(_ json: inout JSONWriter) { json.raw("}}") }
+  /// Closes `data` and the record. A trace context is written as the attributes of the distributed tracing extension.
+  static func end(_ json: inout JSONWriter, traceparent: String?, tracestate: String?) {
+    guard let traceparent else { return json.raw("}}") }
+    json.close("}")
+    json.member("traceparent", traceparent)
+    json.member("tracestate", ifPresent: tracestate)
+    json.raw("}")
+  }
 }
 
 // MARK: - Reading
@@ -94,7 +103,8 @@ extension CloudEvent {
     let limit = max(maximumSize, StatusRecord.maximumRecordSize)
     guard record.count <= limit else { throw tooLarge(limit) }
     guard !record.isEmpty else { throw RecordError(.undecodable, "the record is empty") }
-    var (hasID, id, time, traceparent): (Bool, SendID?, UnixTime?, String?) = (false, nil, nil, nil)
+    var (hasID, id, time): (Bool, SendID?, UnixTime?) = (false, nil, nil)
+    var (traceparent, tracestate): (String?, String?)
     var (hasType, hasVersion): (Bool?, Bool) = (nil, false)
     var (data, unreadData): (Value?, ArraySlice<UInt8>?)
     do throws(JSONError) {
@@ -122,12 +132,10 @@ extension CloudEvent {
           time = try isMissing ? nil : reader.readTime()
           guard isMissing || time != nil else { throw reader.error("must be an RFC 3339 date-time") }
         case "traceparent":
-          guard try reader.nextKind() == .string else {
-            try reader.skipValue()
-            return
+          traceparent = try readText(&reader) { text in
+            text.utf8.count <= 128 && TraceContext(traceparent: text) != nil ? text : nil
           }
-          let text = try reader.readString()
-          traceparent = text.utf8.count <= 128 && TraceContext(traceparent: text) != nil ? text : nil
+        case "tracestate": tracestate = try readText(&reader, TraceContext.validState)
         default: try reader.skipValue()
         }
       }
@@ -147,7 +155,19 @@ extension CloudEvent {
       do throws(JSONError) { data = try read(&reader) } catch { throw RecordError(inData: error) }
     }
     guard let data else { throw RecordError(.undecodable, "data is missing") }
-    return (CloudEvent(id: id, time: time, traceparent: traceparent), data)
+    if traceparent == nil { tracestate = nil }
+    return (CloudEvent(id: id, time: time, traceparent: traceparent, tracestate: tracestate), data)
+  }
+
+  /// Reads an optional attribute; nil if it is no string, or `accept` drops it.
+  private static func readText(
+    _ reader: inout JSONReader, _ accept: (String) -> String?
+  ) throws(JSONError) -> String? {
+    guard try reader.nextKind() == .string else {
+      try reader.skipValue()
+      return nil
+    }
+    return accept(try reader.readString())
   }
 
   private static func tooLarge(_ maximumSize: Int) -> RecordError {

@@ -8,7 +8,10 @@ extension RetryRecord {
   /// It contains the whole send, including members that this version does not know.
   package func encoded(at time: UnixTime) -> [UInt8] {
     let request = send.encoded()
-    return CloudEvent.record(.retry, time: time, capacity: 512 + request.count + devices.count * 192) { id in
+    return CloudEvent.record(
+      .retry, time: time, capacity: 512 + request.count + devices.count * 192, traceparent: send.traceparent,
+      tracestate: send.tracestate
+    ) { id in
       CloudEvent.appendID(of: send.id, attempt: attempt, part: part, to: &id)
       id.append(UInt8(ascii: "/"))
       id.appendJSON(deferrals)

@@ -7,7 +7,9 @@ extension SegmentRecord {
   /// know.
   package func encoded(at time: UnixTime) -> [UInt8] {
     let request = send.encoded()
-    return CloudEvent.record(.segment, time: time, capacity: 320 + request.count) { id in
+    return CloudEvent.record(
+      .segment, time: time, capacity: 320 + request.count, traceparent: send.traceparent, tracestate: send.tracestate
+    ) { id in
       CloudEvent.appendID(of: send.id, attempt: nil, part: range.lowerBound, to: &id)
     } data: { json in
       json.member("pages", pages)

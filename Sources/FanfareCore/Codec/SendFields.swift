@@ -14,6 +14,8 @@ package struct SendFields: Sendable {
   package var priority: Priority?
   package var collapseKey: String?
   package var traceparent: String?
+  /// Never a member of `data`: an attribute of the event, or a header of the request.
+  package var tracestate: String?
   package var replay: ReplayID?
   package var maximumPerSecond: Int?
   /// See `SendRequest.unknownMembers`.
@@ -87,8 +89,8 @@ package struct SendFields: Sendable {
     return SendRequest(
       id: id, hub: hub ?? .default, sender: sender, acceptedAt: acceptedAt, audience: audience,
       platforms: platforms ?? .all, content: content, timeToLive: timeToLive, priority: priority ?? .high,
-      collapseKey: collapseKey, traceparent: traceparent, replay: replay, maximumPerSecond: maximumPerSecond,
-      unknownMembers: unknownMembers)
+      collapseKey: collapseKey, traceparent: traceparent, tracestate: tracestate, replay: replay,
+      maximumPerSecond: maximumPerSecond, unknownMembers: unknownMembers)
   }
 
   private mutating func readPlatforms(_ reader: inout JSONReader) throws(JSONError) {

@@ -45,14 +45,14 @@ extension SendRequest {
     json.member("traceparent", ifPresent: traceparent)
     json.member("replay", ifPresent: replay)
     json.splice(unknownMembers)
-    CloudEvent.end(&json)
+    CloudEvent.end(&json, traceparent: traceparent, tracestate: tracestate)
   }
 
   /// Reads a record of the sends topic.
   ///
   /// Unknown members of `data` are kept, others are ignored. The attribute `traceparent` of CloudEvents' distributed
-  /// tracing extension counts if `data` has none. `recordTime`, the log's timestamp of the record, is used
-  /// if the event has no time. A replay may have up to `maximumRewrittenSize` bytes, because it was decoded and encoded
+  /// tracing extension counts if `data` has none; `tracestate` counts with it. `recordTime`, the log's timestamp of the
+  /// record, is used if the event has no time. A replay may have up to `maximumRewrittenSize` bytes, because it was decoded and encoded
   /// again.
   package static func decode(
     _ value: ArraySlice<UInt8>, recordTime: UnixTime, maximumSize: Int = maximumRecordSize
@@ -94,6 +94,7 @@ extension SendRequest {
     let namesHub = fields.hub != nil
     if !namesHub { fields.hub = hub }
     if fields.traceparent == nil { fields.traceparent = event.traceparent }
+    if let state = event.tracestate, fields.traceparent == event.traceparent { fields.tracestate = state }
     do throws(JSONError) {
       return (try fields.request(id: id, acceptedAt: event.time ?? recordTime.writable), namesHub, event.time != nil)
     } catch {

@@ -11,7 +11,9 @@ extension StatusRecord {
   /// Its event id is `<send>/<part>`, or `<send>/<attempt>/<part>` if there are several parts: the same work item has
   /// the same id however often it is written. A send in one part omits `parts` and `attempt`.
   package func encoded() -> [UInt8] {
-    CloudEvent.record(.status, time: settledAt, capacity: 640 + devices.count * 208) { id in
+    CloudEvent.record(
+      .status, time: settledAt, capacity: 640 + devices.count * 208, traceparent: traceparent, tracestate: tracestate
+    ) { id in
       CloudEvent.appendID(of: send, attempt: attempt, part: part, to: &id)
     } data: { json in
       json.member("send", send)
@@ -34,7 +36,9 @@ extension StatusRecord {
 
   /// Reads a record of the status topic. Unknown members are ignored.
   package static func decode(_ value: ArraySlice<UInt8>) throws(RecordError) -> StatusRecord {
-    try CloudEvent.read(value, as: .status, maximumSize: maximumRecordSize, data: read(from:)).data
+    var (event, record) = try CloudEvent.read(value, as: .status, maximumSize: maximumRecordSize, data: read(from:))
+    record.tracestate = event.tracestate
+    return record
   }
 
   private static func read(from reader: inout JSONReader) throws(JSONError) -> StatusRecord {

@@ -37,6 +37,8 @@ package struct StatusRecord: Hashable, Sendable {
   package let traceparent: String?
   /// When the item passed through its stages. An item that was deferred has the first times of all its rounds.
   package let times: SendTimes
+  /// The W3C `tracestate` that came with it.
+  package internal(set) var tracestate: String?
 
   /// How a work item ended.
   package enum State: String, CaseIterable, Sendable {
@@ -56,7 +58,8 @@ package struct StatusRecord: Hashable, Sendable {
     send: SendID, hub: HubName, part: Int = 0, parts: Int = 1, span: Int = 1, attempt: AttemptID? = nil, state: State,
     sender: String?,
     audience: Audience, acceptedAt: UnixTime, settledAt: UnixTime, devices: [DeviceResult],
-    counts: OutcomeCounts = OutcomeCounts(), traceparent: String? = nil, times: SendTimes = SendTimes()
+    counts: OutcomeCounts = OutcomeCounts(), traceparent: String? = nil, tracestate: String? = nil,
+    times: SendTimes = SendTimes()
   ) {
     self.send = send
     self.hub = hub
@@ -73,6 +76,7 @@ package struct StatusRecord: Hashable, Sendable {
     self.counts = counts
     self.traceparent = traceparent
     self.times = times
+    self.tracestate = tracestate
   }
 }
 
@@ -83,7 +87,8 @@ extension StatusRecord {
     return (part..<part + span).map { number in
       StatusRecord(
         send: send, hub: hub, part: number, parts: parts, attempt: attempt, state: state, sender: sender,
-        audience: audience, acceptedAt: acceptedAt, settledAt: settledAt, devices: [], traceparent: traceparent)
+        audience: audience, acceptedAt: acceptedAt, settledAt: settledAt, devices: [], traceparent: traceparent,
+        tracestate: tracestate)
     }
   }
 }

@@ -35,6 +35,7 @@ package struct SendRequest: Hashable, Sendable {
     package var priority: Priority
     package var collapseKey: String?
     package var traceparent: String?
+    package var tracestate: String?
     package var replay: ReplayID?
     package var maximumPerSecond: Int?
     package var unknownMembers: [UInt8]
@@ -79,6 +80,8 @@ package struct SendRequest: Hashable, Sendable {
   package var collapseKey: String? { storage.values.collapseKey }
   /// The W3C `traceparent` of the caller's request.
   package var traceparent: String? { storage.values.traceparent }
+  /// The W3C `tracestate` that came with it.
+  package var tracestate: String? { storage.values.tracestate }
   /// The replay that produced it to the topic again; nil for the original.
   package var replay: ReplayID? { storage.values.replay }
   /// The most pushes per second of all workers together; nil: unlimited. Only broadcasts use it.
@@ -106,14 +109,15 @@ package struct SendRequest: Hashable, Sendable {
   package init(
     id: SendID, hub: HubName = .default, sender: String? = nil, acceptedAt: UnixTime, audience: Audience,
     platforms: PlatformSet = .all, content: Content, timeToLive: Int? = nil, priority: Priority = .high,
-    collapseKey: String? = nil, traceparent: String? = nil, replay: ReplayID? = nil, maximumPerSecond: Int? = nil,
-    unknownMembers: [UInt8] = []
+    collapseKey: String? = nil, traceparent: String? = nil, tracestate: String? = nil, replay: ReplayID? = nil,
+    maximumPerSecond: Int? = nil, unknownMembers: [UInt8] = []
   ) {
     storage = Storage(
       Values(
         id: id, hub: hub, sender: sender, acceptedAt: acceptedAt, audience: audience, platforms: platforms,
         content: content, timeToLive: timeToLive, priority: priority, collapseKey: collapseKey,
-        traceparent: traceparent, replay: replay, maximumPerSecond: maximumPerSecond, unknownMembers: unknownMembers))
+        traceparent: traceparent, tracestate: tracestate, replay: replay, maximumPerSecond: maximumPerSecond,
+        unknownMembers: unknownMembers))
   }
 
   private init(_ values: Values) {

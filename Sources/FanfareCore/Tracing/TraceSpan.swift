@@ -71,9 +71,9 @@ package struct Tracing: Sendable {
   ///
   /// The sampled flag of a caller's `traceparent` decides. Without one the ratio does.
   package func begin(
-    traceparent: String?, using generator: inout some RandomNumberGenerator
+    traceparent: String?, tracestate: String? = nil, using generator: inout some RandomNumberGenerator
   ) -> (context: TraceContext, parent: UInt64?)? {
-    if let caller = traceparent.flatMap(TraceContext.init(traceparent:)) {
+    if let caller = traceparent.flatMap({ TraceContext(traceparent: $0, tracestate: tracestate) }) {
       return caller.isSampled ? (caller.child(using: &generator), caller.span) : nil
     }
     guard sampleRatio > 0, Double.random(in: 0..<1, using: &generator) < sampleRatio else { return nil }

@@ -80,7 +80,8 @@ final class DirectRoutes: Sendable {
       let now = intake.clock.now()
       // Before the body is read: the router reads it again.
       guard caller.hub.quotas.hasPermit(.sends, of: caller.user, at: now) else { return false }
-      let origin = SendOrigin(traceparent: fields.traceparent, by: caller, at: now)
+      let origin = SendOrigin(
+        traceparent: fields.traceparent, tracestate: fields.tracestate, by: caller, at: now)
       let query = end.map { target[$0...].dropFirst() }
       submission = try read(Array(body.readableBytesView)[...], query, as: route.kind, from: origin)
     } catch {

@@ -4,6 +4,7 @@ struct RequestFields {
   private(set) var contentType: String?
   private(set) var requestID: String?
   private(set) var traceparent: String?
+  private(set) var tracestate: String?
   private(set) var forwardedFor: String?
   /// Whether a field is repeated, or concerns something that only the router's way does.
   private(set) var needsRouter = false
@@ -15,6 +16,7 @@ struct RequestFields {
     case 6 where name.isField("origin") || name.isField("cookie"), 14 where name.isField("sec-fetch-site"),
       15 where name.isField("idempotency-key"), 16 where name.isField("content-encoding"):
       needsRouter = true
+    case 10 where name.isField("tracestate"): tracestate = noted(value, after: tracestate)
     case 11 where name.isField("traceparent"): traceparent = noted(value, after: traceparent)
     case 12 where name.isField("content-type"): contentType = noted(value, after: contentType)
     case 12 where name.isField("x-request-id"): requestID = noted(value, after: requestID)

@@ -57,6 +57,7 @@ extension HTTPField.Name {
   // The initialiser returns nil only for invalid field names; these literals are valid.
   static let requestID = HTTPField.Name("X-Request-Id")!
   static let traceparent = HTTPField.Name("traceparent")!
+  static let tracestate = HTTPField.Name("tracestate")!
   static let idempotencyKey = HTTPField.Name("Idempotency-Key")!
 }
 
@@ -72,10 +73,10 @@ enum Identities {
     generator.withLock { .random(using: &$0) }
   }
 
-  /// Begins the span of a send's acceptance; nil if the send is not traced. `traceparent`: the caller's, which is valid.
-  static func trace(of traceparent: String?, by tracing: Tracing) -> AcceptTrace? {
+  /// Begins the span of a send's acceptance below the caller's; nil if the send is not traced.
+  static func trace(of origin: SendOrigin, by tracing: Tracing) -> AcceptTrace? {
     generator.withLock { generator in
-      tracing.begin(traceparent: traceparent, using: &generator)
+      tracing.begin(traceparent: origin.traceparent, tracestate: origin.tracestate, using: &generator)
         .map { AcceptTrace(context: $0.context, parent: $0.parent) }
     }
   }

@@ -20,9 +20,10 @@ struct Submission: Hashable, Sendable {
     var fields = fields
     fields.hub = origin.caller.hub.name
     fields.sender = origin.caller.user
-    trace = origin.caller.hub.tracing.flatMap { Identities.trace(of: origin.traceparent, by: $0) }
+    trace = origin.caller.hub.tracing.flatMap { Identities.trace(of: origin, by: $0) }
     // The steps behind the front end belong below its own.
     fields.traceparent = trace?.context.traceparent ?? origin.traceparent
+    fields.tracestate = origin.tracestate
     do throws(JSONError) {
       send = try fields.request(id: id, acceptedAt: heldUntil ?? origin.receivedAt)
     } catch {
@@ -49,12 +50,7 @@ struct Submission: Hashable, Sendable {
   /// Returns the same send under the id that belongs to its `Idempotency-Key`.
   func identified(as id: SendID) -> Submission {
     guard id != send.id else { return self }
-    return Submission(
-      send: SendRequest(
-        id: id, hub: send.hub, sender: send.sender, acceptedAt: send.acceptedAt, audience: send.audience,
-        platforms: send.platforms, content: send.content, timeToLive: send.timeToLive, priority: send.priority,
-        collapseKey: send.collapseKey, traceparent: send.traceparent, maximumPerSecond: send.maximumPerSecond),
-      receivedAt: receivedAt, isHeld: isHeld, trace: trace)
+    return Submission(send: send.with { $0.id = id }, receivedAt: receivedAt, isHeld: isHeld, trace: trace)
   }
 }
 
@@ -69,18 +65,21 @@ struct AcceptTrace: Hashable, Sendable {
 struct SendOrigin: Sendable {
   let caller: Caller
   let traceparent: String?
+  var tracestate: String?
   let receivedAt: UnixTime
 }
 
 extension SendOrigin {
   init(_ request: Request, by caller: Caller, at now: UnixTime) {
-    self.init(traceparent: request.headers[.traceparent], by: caller, at: now)
+    self.init(
+      traceparent: request.headers[.traceparent], tracestate: request.headers[.tracestate], by: caller, at: now)
   }
 
-  /// `traceparent`: the value of the header field.
-  init(traceparent: String?, by caller: Caller, at now: UnixTime) {
+  /// `traceparent` and `tracestate`: the values of the header fields. A malformed `traceparent` drops both.
+  init(traceparent: String?, tracestate: String?, by caller: Caller, at now: UnixTime) {
     self.caller = caller
     self.traceparent = RequestIdentity.traceparent(given: traceparent)
+    self.tracestate = self.traceparent == nil ? nil : tracestate.flatMap(TraceContext.validState)
     receivedAt = now
   }
 }

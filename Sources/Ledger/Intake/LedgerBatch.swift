@@ -70,7 +70,9 @@ package struct LedgerBatch: Sendable {
       }
     }
     let status = try StatusRecord.decode(record.value)
-    if let parent = status.traceparent.flatMap(TraceContext.init(traceparent:)), parent.isSampled {
+    if let text = status.traceparent, let parent = TraceContext(traceparent: text, tracestate: status.tracestate),
+      parent.isSampled
+    {
       traces.append(LedgerTrace(parent: parent, send: status.send, hub: status.hub, state: status.state))
     }
     if status.span == 1 {

@@ -28,6 +28,7 @@ enum OTLPDocument {
     json.object { json in
       json.member("traceId", span.context.trace.description)
       json.member("spanId", TraceContext.digits(span.context.span))
+      json.member("traceState", ifPresent: span.context.state)
       json.member("parentSpanId", ifPresent: span.parent.map(TraceContext.digits))
       json.member("name", span.name)
       json.member("kind", span.kind.rawValue)

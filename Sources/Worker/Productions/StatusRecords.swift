@@ -39,7 +39,7 @@ extension StatusRecord {
       send: send.id, hub: send.hub, part: part.part, parts: part.parts, span: span, attempt: part.attempt,
       state: state,
       sender: send.sender, audience: send.audience, acceptedAt: send.acceptedAt, settledAt: now, devices: devices,
-      counts: part.counts, traceparent: traceparent ?? send.traceparent, times: times)
+      counts: part.counts, traceparent: traceparent ?? send.traceparent, tracestate: send.tracestate, times: times)
   }
 
   /// The same record with its devices only counted; nil if it lists none.
@@ -50,6 +50,6 @@ extension StatusRecord {
     return StatusRecord(
       send: send, hub: hub, part: part, parts: parts, attempt: attempt, state: state, sender: sender,
       audience: audience, acceptedAt: acceptedAt, settledAt: settledAt, devices: [], counts: counts,
-      traceparent: traceparent, times: times)
+      traceparent: traceparent, tracestate: tracestate, times: times)
   }
 }

@@ -41,8 +41,8 @@ struct ActiveTraces: Sendable {
   mutating func begin(
     _ slot: Int, _ send: SendRequest, isPage: Bool, at now: UnixTime, using generator: inout SplitMix64
   ) -> Bool {
-    guard isEnabled, let text = send.traceparent, let parent = TraceContext(traceparent: text), parent.isSampled,
-      traces.count < Self.maximum
+    guard isEnabled, let text = send.traceparent, traces.count < Self.maximum,
+      let parent = TraceContext(traceparent: text, tracestate: send.tracestate), parent.isSampled
     else { return false }
     traces[slot] = Trace(
       parent: parent, context: parent.child(using: &generator), start: now, isPage: isPage)

@@ -64,6 +64,19 @@ import Testing
     #expect(send.acceptedAt == written && send.hub == Self.hub)
   }
 
+  @Test func traceContextOfTheProducerIsKept() throws {
+    let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    for hub in ["acme", nil] {
+      let value = String(decoding: Self.record(hub: hub), as: UTF8.self).replacing(
+        #""source""#, with: #""traceparent":"\#(parent)","tracestate":"crm=1","source""#)
+      let (copy, refusal) = checked(Array(value.utf8))
+      #expect(refusal == nil)
+      let send = try SendRequest.decode(copy.value[...], recordTime: UnixTime(milliseconds: 0))
+      #expect(send.traceparent == parent && send.tracestate == "crm=1")
+      #expect(String(decoding: copy.value, as: UTF8.self).contains(#","tracestate":"crm=1""#))
+    }
+  }
+
   @Test func recordOfAnotherHubIsDeadLettered() throws {
     for value in [Self.record(hub: "other"), Self.record(hub: "default")] {
       let (copy, refusal) = checked(value)

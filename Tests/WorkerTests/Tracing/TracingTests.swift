@@ -12,7 +12,8 @@ import Testing
   private static func send(_ desk: Desk, to audience: Audience, _ traceparent: String?) -> SendRequest {
     SendRequest(
       id: .random(), sender: "USER-MARK", acceptedAt: desk.wall, audience: audience,
-      content: Content(message: Message(body: "BODY-MARK")), traceparent: traceparent)
+      content: Content(message: Message(body: "BODY-MARK")), traceparent: traceparent,
+      tracestate: traceparent == nil ? nil : "vendor=1")
   }
 
   @Test func sampledSendHasOneTraceWithLookUpAndPushes() throws {
@@ -40,6 +41,8 @@ import Testing
     #expect(!"\(desk.spans)".contains("MARK"))
     // The ledger's span belongs below the worker's.
     #expect(desk.statuses.map(\.traceparent) == [dispatch.context.traceparent])
+    #expect(desk.statuses.map(\.tracestate) == ["vendor=1"])
+    #expect(desk.spans.allSatisfy { $0.context.state == "vendor=1" })
     #expect(desk.dispatcher.traces.count == 0)
   }
 
@@ -52,6 +55,8 @@ import Testing
     desk.answerAll()
     #expect(desk.spans.isEmpty)
     #expect(desk.statuses.map(\.traceparent) == [traceparent])
+    // Dropped with a malformed `traceparent`.
+    #expect(desk.statuses.map(\.tracestate) == [traceparent?.hasSuffix("-00") == true ? "vendor=1" : nil])
   }
 
   @Test func workerWithoutTracingPassesTheContextOn() {
@@ -76,6 +81,7 @@ import Testing
     desk.answerAll(from: 1)
     let again = try #require(desk.spans.dropFirst(before).first { $0.name == "send dispatch" })
     #expect(again.parent == Self.caller)
+    #expect(desk.statuses.map(\.tracestate) == ["vendor=1"])
     #expect(desk.statuses.map(\.traceparent) == [again.context.traceparent])
     #expect(desk.dispatcher.traces.count == 0)
   }

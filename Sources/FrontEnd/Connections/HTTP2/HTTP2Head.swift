@@ -57,7 +57,7 @@ struct HTTP2Head {
     case 6 where name.isEqual(to: "expect"): expectsContinue = String(copying: value).lowercased() == "100-continue"
     case 7 where name.isEqual(to: ":method"): isPost = value.isEqual(to: "POST")
     case 14 where name.isEqual(to: "content-length"): declaredLength = Int(String(copying: value))
-    case 6, 11...16: direct.add(String(copying: name), String(copying: value))
+    case 6, 10...16: direct.add(String(copying: name), String(copying: value))
     default: break
     }
   }
