@@ -1,6 +1,7 @@
 /// The metadata keys of this target's log lines.
 enum LogKeys {
   static let client = "kafka.client"
+  static let connection = "kafka.connection"
   static let error = "error"
   static let event = "kafka.event"
   static let facility = "kafka.facility"

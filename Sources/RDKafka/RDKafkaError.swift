@@ -24,9 +24,19 @@ package struct RDKafkaError: Error, Sendable, Hashable, CustomStringConvertible 
   /// Whether the same call can succeed later without a change.
   package var isRetriable: Bool { code.isRetriable }
 
-  /// The message without librdkafka's names of errors, for people who operate Fanfare.
-  package var words: String {
-    message.replacing(/\ \(_?[A-Z][A-Z_]+\)$/, with: "").replacing("Broker: ", with: "").replacing("Local: ", with: "")
+  /// The message in plain words, for people who operate Fanfare.
+  package var words: String { Self.plain(message) }
+
+  /// A text of librdkafka without its names of errors, threads, states and kinds of connections.
+  static func plain(_ text: String) -> String {
+    text
+      .replacing(/^(\[thrd:[^\]]*\]: )+/, with: "")
+      .replacing(/\ \(_?[A-Z][A-Z_]+\)$/, with: "")
+      .replacing(/\ \(after\ [0-9]+ms\ in\ state\ .*\)$/, with: "")
+      .replacing(/\b(plaintext|ssl|sasl_plaintext|sasl_ssl):\/\//, with: "")
+      .replacing(/(:[0-9]+)\/(bootstrap|[0-9]+)\b/) { $0.output.1 }
+      .replacing(/\bipv[46]#/, with: "")
+      .replacing("Broker: ", with: "").replacing("Local: ", with: "")
   }
 
   /// The topic or request that librdkafka's error is about; nil if the message does not name one.
@@ -35,8 +45,13 @@ package struct RDKafkaError: Error, Sendable, Hashable, CustomStringConvertible 
       .map { String(message[..<$0]) }
   }
 
-  /// The code, the message and the number.
-  package var description: String {
+  /// The code and the message in plain words.
+  package var description: String { "\(code): \(words)" }
+}
+
+extension RDKafkaError: CustomDebugStringConvertible {
+  /// The code, librdkafka's own message and its number.
+  package var debugDescription: String {
     number == 0 ? "\(code): \(message)" : "\(code): \(message) (librdkafka \(number))"
   }
 }

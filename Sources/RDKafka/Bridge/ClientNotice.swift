@@ -46,9 +46,12 @@ enum ClientNotice: Sendable {
   func log(to logger: Logger) {
     switch self {
     case .log(let level, let facility, let text):
+      let level = Self.level(syslog: level, facility: facility)
+      // As it is, for developers only.
+      let words = level <= .debug ? text : RDKafkaError.plain(text)
       logger.log(
-        level: Self.level(syslog: level, facility: facility), "librdkafka reports",
-        metadata: [LogKeys.facility: "\(facility)", LogKeys.text: "\(text)"])
+        level: level, "Kafka client reports",
+        metadata: [LogKeys.facility: "\(facility)", LogKeys.text: "\(words)"])
     case .error(let error):
       let metadata: Logger.Metadata = [LogKeys.error: "\(error)"]
       if error.isFatal {
@@ -56,7 +59,7 @@ enum ClientNotice: Sendable {
       } else if error.number == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN.rawValue {
         logger.error("No Kafka broker is reachable", metadata: metadata)
       } else if error.code == .unreachable || error.code == .timedOut {
-        logger.info("Connection to a Kafka broker failed", metadata: metadata)
+        logger.info("Connection to a Kafka broker failed", metadata: [LogKeys.connection: "\(error.words)"])
       } else if error.code == .unauthorized {
         logger.error("Kafka refuses this client", metadata: metadata)
       } else {
@@ -70,7 +73,7 @@ enum ClientNotice: Sendable {
     // Error events say the same.
     case (_, "FAIL"), (_, "ERROR"): .debug
     // Concerns only brokers older than 0.11, such as the embedded cluster.
-    case (_, "AUTOCREATE"): .info
+    case (_, "AUTOCREATE"): .debug
     case (...2, _): .error
     case (3...4, _): .warning
     case (5, _): .info

@@ -45,9 +45,9 @@ package final class ProcessLog: Sendable {
     for line in repeated.withLock({ $0.finish(at: now) }) { write(format.bytes(of: line)) }
   }
 
-  private func take(_ event: LogEvent, label: String, metadata: Logger.Metadata) {
+  private func take(_ event: LogEvent, at level: Logger.Level, label: String, metadata: Logger.Metadata) {
     let line = LogLine(
-      time: clock.now(), level: event.level, logger: label, message: event.message.description, metadata: metadata)
+      time: clock.now(), level: level, logger: label, message: event.message.description, metadata: metadata)
     let lines = label == SecurityLog.label ? [line] : repeated.withLock { $0.take(line) }
     for line in lines { write(format.bytes(of: line)) }
   }
@@ -65,11 +65,16 @@ package final class ProcessLog: Sendable {
     }
 
     func log(event: LogEvent) {
+      // Hummingbird reports at `error` that its task was cancelled, which is how a server ends with its role.
+      let isEnd =
+        event.level == .error && event.source == "HummingbirdCore"
+        && "\(event.message)" == "Waiting on child channel: CancellationError()"
+      guard !isEnd || logLevel <= .debug else { return }
       var all = metadata
       if let provided = metadataProvider?.get() { all.merge(provided) { $1 } }
       if let own = event.metadata { all.merge(own) { $1 } }
-      if let error = event.error, all[LogKeys.error] == nil { all[LogKeys.error] = "\(error)" }
-      log.take(event, label: label, metadata: all)
+      if let error = event.error, all[LogKeys.error] == nil { all[LogKeys.error] = "\(ErrorWords.text(error))" }
+      log.take(event, at: isEnd ? .debug : event.level, label: label, metadata: all)
     }
   }
 }

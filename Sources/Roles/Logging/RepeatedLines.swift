@@ -15,12 +15,12 @@ struct RepeatedLines {
   /// The time for which equal lines are counted.
   static let window = Duration.seconds(30)
 
-  /// The data of which the value makes no kind: ids, positions and counts, and the name of a Kafka client, because all
-  /// clients of a process report the same outage.
+  /// The data of which the value makes no kind: ids, positions and counts, and the names of a Kafka client and of a
+  /// connection, because all clients of a process report the same outage for each of their connections.
   private static let ignored: Set<String> = [
-    "attempt", "count", "http2_connection", "http2_last_stream_id", "kafka.client", "kafka.group", "kafka.records",
-    "next_attempt_in", "offset", "partition", "postgresql.failures", "records", "request.id", "secure.id", "send",
-    "send.id",
+    "attempt", "count", "http2_connection", "http2_last_stream_id", "kafka.client", "kafka.connection", "kafka.group",
+    "kafka.records", "next_attempt_in", "offset", "partition", "postgresql.failures", "records", "request.id",
+    "secure.id", "send", "send.id",
   ]
   /// The data with free text, in which numbers and ids vary.
   private static let free: Set<String> = [

@@ -82,6 +82,10 @@ import Testing
     }
     let lines = output.lines
     #expect(lines.count < 20, "\(lines.joined())")
+    // Whatever each client says of each of its connections: once, and then a count for each window of half a minute.
+    let connections = lines.filter { $0.contains("Connection to a Kafka broker failed") }
+    #expect(connections.count { !$0.contains("repeated=") } == 1 && connections.count <= 4, "\(lines.joined())")
+    #expect(!lines.contains { $0.contains("librdkafka") || $0.contains("_TRANSPORT") }, "\(lines.joined())")
     #expect(lines.count { $0.contains("level=error") } == 1, "\(lines.joined())")
     #expect(lines.contains { $0.contains(#"level=error msg="No Kafka broker is reachable""#) })
     #expect(lines.contains { $0.contains("repeated=") })

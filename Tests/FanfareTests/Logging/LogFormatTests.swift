@@ -38,6 +38,21 @@ import Testing
     #expect(isPrintable, "\(text.debugDescription)")
   }
 
+  /// A server ends by cancellation with its role, which Hummingbird reports as an error.
+  @Test(.timeLimit(.minutes(1))) func endOfAServerIsNoError() async throws {
+    let output = LogOutput()
+    let log = ProcessLog(format: .logfmt, write: { output.take($0) })
+    let logger = Logger(label: "fanfare.api") { log.handler(label: $0, level: .debug) }
+    let routes = OperationsRoutes(metrics: PrometheusMetrics(), health: HealthRegistry(readiness: []))
+    let server = OperationsServer(host: "127.0.0.1", port: 0, routes: routes, logger: logger)
+    let running = Task { try await server.run() }
+    _ = try await server.boundPort()
+    running.cancel()
+    _ = await running.result
+    #expect(output.lines.contains { $0.contains("level=debug") && $0.contains("Waiting on child channel") })
+    #expect(!output.lines.contains { $0.contains("level=error") }, "\(output.lines)")
+  }
+
   @Test func jsonKeepsStructureAndItsOwnMembers() throws {
     let metadata: Logger.Metadata = [
       "time": "never", "list": ["a", "b\n"], "nested": ["k": "v"],
