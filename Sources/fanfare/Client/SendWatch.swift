@@ -19,9 +19,15 @@ struct SendWatch {
   /// Returns the last state of the send. Throws `ExitCode` when the time limit has passed.
   func run() async throws -> SendAnswer {
     let (clock, start) = (ContinuousClock(), ContinuousClock.now)
-    var (last, rate) = ("", SendRate())
+    var (last, rate, outage) = ("", SendRate(), Outage())
     while true {
-      let known = try await client.send(id)
+      var known: (answer: SendAnswer, json: Data)?
+      do {
+        known = try await client.send(id)
+        outage = Outage()
+      } catch {
+        guard outage.bears(error, at: clock.now - start) else { throw error }
+      }
       let elapsed = clock.now - start
       if let (answer, json) = known {
         rate.note(answer.devicesDone, at: elapsed)
@@ -31,7 +37,7 @@ struct SendWatch {
           if Console.isTerminal, !isJSON { Console.print() }
           return answer
         }
-      } else if elapsed > Self.patience {
+      } else if !outage.lasts, elapsed > Self.patience {
         throw ValidationError("there is no send \(id), or you may not see it")
       }
       if let timeout, elapsed >= timeout {
@@ -72,6 +78,26 @@ struct SendWatch {
       if answer.state == "scheduled", let sendAt = answer.sendAt { words.append("for \(sendAt)") }
     }
     return words.joined(separator: "  ")
+  }
+}
+
+extension SendWatch {
+  /// A time without answers of the HTTP API, such as a restart of the front end.
+  struct Outage {
+    /// The longest that is borne.
+    static let limit = Duration.seconds(30)
+    private var since: Duration?
+
+    /// Whether the last request failed.
+    var lasts: Bool { since != nil }
+
+    /// Notes a failed request. Returns whether to ask again: there was no answer, or none of a front end, not too long.
+    mutating func bears(_ error: any Error, at elapsed: Duration) -> Bool {
+      guard error is APIUnreachable || ((error as? APIRefusal)?.status ?? 0) >= 500 else { return false }
+      let start = since ?? elapsed
+      since = start
+      return elapsed - start < Self.limit
+    }
   }
 }
 

@@ -115,6 +115,21 @@ import Testing
         == "[###############...............]  50 %  paused  (failures)  50 delivered, 2 rejected  26/s  30 s left")
   }
 
+  /// A front end that restarts must not end a command that follows a send.
+  @Test func watchBearsAShortOutage() throws {
+    let profile = try Profile(path: nil, environment: ["HOME": "/nonexistent", "FANFARE_URL": "http://127.0.0.1:1"])
+    let unreachable = APIUnreachable(profile.url, CancellationError())
+    let overloaded = APIRefusal(status: 503, body: Data(), retryAfter: 1)
+    var outage = SendWatch.Outage()
+    #expect(!outage.lasts)
+    let (first, second) = (outage.bears(unreachable, at: .seconds(100)), outage.bears(overloaded, at: .seconds(129)))
+    #expect(first && second && outage.lasts)
+    let third = outage.bears(unreachable, at: .seconds(130))
+    // Asking again would be refused again.
+    let refused = outage.bears(APIRefusal(status: 403, body: Data(), retryAfter: nil), at: .seconds(101))
+    #expect(!third && !refused)
+  }
+
   @Test func refusalNamesWhatIsMissing() {
     let body = Data(#"{"code":"forbidden","detail":"lacks the scope send:tag","requestId":"r"}"#.utf8)
     let refusal = APIRefusal(status: 403, body: body, retryAfter: nil)
