@@ -111,7 +111,7 @@ package enum APIRole {
         metadata: [LogKeys.key: "log.securityKeyFile"])
     }
     services.append(runtime.securityReports)
-    services += settings.registry.spaceServices
+    services.append(settings.registry.spaceService(logger: runtime.logger))
     services.append(Listener(section: "api", service: frontEnd))
     if let lifetime = settings.registrationLifetime {
       let expiry = RegistrationExpiry(

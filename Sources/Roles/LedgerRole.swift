@@ -40,6 +40,7 @@ package enum LedgerRole {
       return await RoleServices.problem(of: settings) { try await store.check() }
     }
     let kafka = NamedCheck("kafka") { await RoleServices.problem(of: settings) { try await ledger.checkKafka() } }
-    return (RoleServices(services: settings.ledger.spaceServices + [ledger], checks: [check, kafka]), store)
+    let space = settings.ledger.spaceService(logger: runtime.logger)
+    return (RoleServices(services: [space, ledger], checks: [check, kafka]), store)
   }
 }

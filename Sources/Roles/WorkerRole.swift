@@ -105,7 +105,7 @@ package enum WorkerRole {
       UntilShutdown("sender of \(sender.platform.rawValue)") { try await sender.run() }
     }
     var role = RoleServices(
-      services: settings.registry.spaceServices + producing + running + pumps + [worker],
+      services: [settings.registry.spaceService(logger: runtime.logger)] + producing + running + pumps + [worker],
       checks: [
         NamedCheck("worker") {
           let problems = worker.readinessProblems
