@@ -117,6 +117,11 @@ extension EmbeddedCluster {
     try open().clearErrors(request: request.rawValue)
   }
 
+  /// Refuses to describe a topic, as to a client without rights on it.
+  package func hide(_ topic: String) throws(RDKafkaError) {
+    try open().setError(Fault.topicAuthorizationFailed.rawValue, of: topic)
+  }
+
   /// Makes brokers, numbered from 1, unreachable or reachable again; -1 means all. Leaders do not move by
   /// themselves.
   package func setBroker(_ broker: Int32 = -1, isUp: Bool) throws(RDKafkaError) {

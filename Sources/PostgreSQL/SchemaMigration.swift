@@ -24,6 +24,41 @@ package struct SchemaMigration: Sendable {
   private static let update = PreparedStatement("UPDATE fanfare_schema SET version = $2 WHERE component = $1")
   private static let tableExists = PreparedStatement("SELECT to_regclass('fanfare_schema') IS NOT NULL")
 
+  /// What a database has of the schema.
+  package struct State: Sendable {
+    /// The number of steps that were taken; nil if there are no tables yet.
+    package let version: Int?
+    /// The statements that create the indexes which those steps created and which are missing.
+    package let missingIndexes: [String]
+  }
+
+  private static let present = PreparedStatement("SELECT version FROM fanfare_schema WHERE component = $1")
+  private static let indexes = PreparedStatement(
+    """
+    SELECT relname::text FROM pg_class
+    WHERE relkind IN ('i', 'I') AND relnamespace = current_schema()::text::regnamespace
+    """)
+
+  /// Reads what the database has of the schema. Changes nothing.
+  package func state(on connection: PostgreSQLConnection) throws -> State {
+    guard try connection.query(Self.tableExists).bool(0, 0) else { return State(version: nil, missingIndexes: []) }
+    let version = try connection.query(Self.present, [.text(component)])
+    guard version.count > 0 else { return State(version: nil, missingIndexes: []) }
+    let taken = Int(try version.integer(0, 0))
+    let rows = try connection.query(Self.indexes)
+    let names = Set(try (0..<rows.count).map { try rows.text($0, 0) })
+    var missing: [(name: Substring, statement: Substring)] = []
+    let changes = steps.prefix(taken).joined(separator: "\n")
+    for change in changes.matches(of: /(CREATE (?:UNIQUE )?|DROP )INDEX ([a-z_]+)[^;]*;/) {
+      let (statement, verb, name) = change.output
+      missing.removeAll { $0.name == name }
+      if verb != "DROP ", !names.contains(String(name)) { missing.append((name, statement)) }
+    }
+    return State(
+      version: taken,
+      missingIndexes: missing.map { $0.statement.split(whereSeparator: \.isWhitespace).joined(separator: " ") })
+  }
+
   /// Takes the missing steps. The schema of a later release is left as it is: by the rule for steps, this release can
   /// use it.
   package func apply(to pool: PostgreSQLPool) async throws {

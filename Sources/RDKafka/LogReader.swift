@@ -48,6 +48,27 @@ package struct LogReader: Sendable {
     return partitions
   }
 
+  /// Asks for a topic by its name. In a list of all topics those are missing that this client may not see.
+  ///
+  /// - Throws: `unauthorized` if this client may not see it, `unknownTopic`; `unreachable`, `timedOut`.
+  package func require(_ topic: String) async throws(RDKafkaError) {
+    let milliseconds = timeout.timeoutMilliseconds
+    try await BlockingCalls.run { [handle] () throws(RDKafkaError) in
+      try handle.require(topic, timeoutMilliseconds: milliseconds)
+    }
+  }
+
+  /// Reads at the end of a topic, where there is no record yet.
+  ///
+  /// - Throws: `unauthorized` if this client may not read it, and as `partitions(of:)`.
+  package func tryReading(_ topic: String) async throws(RDKafkaError) {
+    let ends = try await spans(of: [topic]).prefix(1).map { span in
+      LogSpan(partition: span.partition, start: span.end, end: span.end)
+    }
+    let scan = try LogScan(ends, properties: Self.properties(client, group: client.clientID), timeout: timeout)
+    while try await scan.next() != nil {}
+  }
+
   /// The spans of all partitions of the topics, including empty ones.
   /// Throws as `partitions(of:)` does.
   package func spans(of topics: [String]) async throws(RDKafkaError) -> [LogSpan] {
@@ -89,7 +110,8 @@ package struct LogReader: Sendable {
 
   /// Begins to read the spans.
   package func scan(_ spans: [LogSpan]) throws(RDKafkaError) -> LogScan {
-    try LogScan(spans, properties: Self.properties(client, group: client.clientID), timeout: timeout)
+    try LogScan(
+      spans.filter { $0.count > 0 }, properties: Self.properties(client, group: client.clientID), timeout: timeout)
   }
 
   private static func makeHandle(_ client: KafkaClientConfiguration, group: String) throws(RDKafkaError) -> Handle {

@@ -13,8 +13,8 @@ package final class LogScan: Sendable {
     var ends: [TopicPartition: Int64]
   }
 
+  /// An empty span ends when the broker says that the log ends there.
   init(_ spans: [LogSpan], properties: PropertySet, timeout: Duration) throws(RDKafkaError) {
-    let spans = spans.filter { $0.count > 0 }
     handle = try LogHandle(
       properties: properties, from: spans.map { PartitionOffset(partition: $0.partition, offset: $0.start) })
     self.timeout = timeout

@@ -1,9 +1,13 @@
 import EmbeddedKafka
 import FanfareCore
 import Foundation
+import Operations
+import PostgreSQL
 import RDKafka
+import Registry
 import Support
 import Testing
+import Worker
 
 @testable import Roles
 @testable import fanfare
@@ -39,6 +43,65 @@ import Testing
     #expect(report.findings.contains { $0.area == "kafka" && $0.level == .ok })
   }
 
+  @Test(TestPostgreSQL.isAvailable) func sizeOfADatabaseIsReadFromItsServer() async throws {
+    try await TestPostgreSQL.withSchema { database in
+      let size = DatabaseSize(of: "registry", at: database, logger: TestPostgreSQL.quietLogger)
+      let bytes = try await size.bytes()
+      #expect(bytes > 1 << 20)
+    }
+  }
+
+  /// A topic that the client may not see is missing in a list of all topics.
+  @Test func missingRightsAreFound() async throws {
+    let topics = Topics(prefix: "fanfare", retryDelays: Topics.defaultRetryDelays)
+    let cluster = try EmbeddedCluster(
+      topics: topics.created.map { TopicSpecification(name: $0, partitions: 1) }, logger: TestKafka.quietLogger)
+    defer { cluster.close() }
+    let environment = ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": cluster.bootstrapServers]
+    func rights(_ role: ConfigurationCheck.Role) async throws -> [Finding] {
+      try await report(environment, roles: [role]).findings.filter { $0.area == "rights" }
+    }
+    #expect(try await rights(.worker).map(\.level) == [.ok])
+    try cluster.hide(topics.status)
+    let hidden = try await report(environment)
+    let remedy = "on it; the article on security lists the permissions of each role"
+    #expect(
+      hidden.findings.filter { $0.area == "rights" } == [
+        .wrong("rights", "this client may not see fanfare.status", remedy: "grant DESCRIBE \(remedy)")
+      ])
+    #expect(!hidden.findings.contains { $0.detail.contains("does not exist") })
+  }
+
+  @Test func clockOfAnotherMachineIsFound() async throws {
+    let cluster = try EmbeddedCluster(
+      topics: [TopicSpecification(name: "fanfare.pulse", partitions: 1)], logger: TestKafka.quietLogger)
+    defer { cluster.close() }
+    let settings = try await Settings.load(
+      file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": cluster.bootstrapServers])
+    let producer = try Producer(
+      configuration: ProducerConfiguration(client: try settings.kafka.client("test")), logger: TestKafka.quietLogger)
+    let running = Task { await producer.run() }
+    let right = Pulse.Process(id: "p1", role: "worker", version: "1", host: "one", pid: 7, startedAt: 1)
+    let wrong = Pulse.Process(id: "p2", role: "ledger", version: "1", host: "two", pid: 8, startedAt: 1)
+    // As long as the check listens.
+    let reporting = Task {
+      while !Task.isCancelled {
+        let now = SystemWallClock().now()
+        for (process, time) in [(right, now), (wrong, now + .seconds(-90))] {
+          let value = try Pulse(process: process, time: time).record()
+          _ = await producer.send([ProducerRecord(topic: "fanfare.pulse", key: Array(process.id.utf8), event: value)])
+        }
+      }
+    }
+    let findings = await ClockCheck(settings: settings, logger: TestKafka.quietLogger).findings()
+    reporting.cancel()
+    _ = await reporting.result
+    await producer.close(timeout: .seconds(1))
+    await running.value
+    #expect(findings.count == 1 && findings.first?.level == .warning, "\(findings)")
+    #expect(findings.first?.detail.hasPrefix("the clock of ledger 8 on two differs by 9") == true, "\(findings)")
+  }
+
   @Test func unreachableDatabaseIsFoundWithoutItsPassword() async throws {
     let mark = "marked-secret"
     let report = try await report([
@@ -49,6 +112,52 @@ import Testing
     #expect(found.level == .wrong)
     #expect(found.detail.hasPrefix("127.0.0.1:1 (ledger.postgres.url): the database is unavailable"))
     #expect(!String(decoding: try JSONEncoder().encode(report), as: UTF8.self).contains(mark))
+  }
+
+  /// The queries on a real PostgreSQL: without tables, healthy, of an earlier release, and with broken indexes.
+  @Test(TestPostgreSQL.isAvailable) func databaseIsComparedWithItsSchema() async throws {
+    let settings = try await Settings.load(file: nil, environment: [:])
+    let check = DatabaseCheck(settings: settings, patience: .seconds(30), logger: TestPostgreSQL.quietLogger)
+    let schema = PostgreSQLSchema.migration
+    try await TestPostgreSQL.withSchema { database in
+      let pool = try PostgreSQLPool(database, logger: TestPostgreSQL.quietLogger)
+      defer { pool.close() }
+      func findings(_ schema: SchemaMigration = schema) async throws -> [Finding] {
+        try await check.check(database, schema, "registry", "db:5432 (registry.postgres.url)")
+      }
+      let empty = try await findings()
+      #expect(empty.map(\.level) == [.ok, .warning, .ok], "\(empty)")
+      #expect(empty[0].detail.contains(/answers: PostgreSQL \d+.*, \d+ MiB$/))
+      #expect(empty[1].detail.hasSuffix("has no tables yet"))
+      #expect(empty[2].area == "clock" && empty[2].detail.contains("differs by"))
+
+      try await schema.apply(to: pool)
+      #expect(try await findings().map(\.level) == [.ok, .ok])
+      let next = SchemaMigration(component: schema.component, steps: schema.steps + ["SELECT 1"])
+      let old = try await findings(next).filter { $0.level == .warning }
+      let versions = "version \(schema.steps.count) of the tables, and this release uses \(schema.steps.count + 1)"
+      #expect(old.count == 1 && old[0].detail.contains(versions))
+
+      try await pool.withConnection { try $0.executeScript("DROP INDEX tombstone_age, scheduled_send_waiting") }
+      let missing = try await findings().filter { $0.level == .wrong }
+      #expect(
+        missing.map(\.remedy) == [
+          "CREATE INDEX tombstone_age ON tombstones (at);",
+          "CREATE INDEX scheduled_send_waiting ON scheduled_sends (hub, scheduled_at, id) "
+            + "WHERE state IN ('held', 'paused') AND lease IS NULL;",
+        ], "\(missing)")
+      // An operator does as told.
+      for remedy in missing.compactMap(\.remedy) { try await pool.withConnection { try $0.executeScript(remedy) } }
+      #expect(try await findings().map(\.level) == [.ok, .ok])
+
+      // A failed CREATE INDEX CONCURRENTLY leaves an invalid index.
+      try await pool.withConnection { try $0.executeScript("CREATE TABLE twice AS SELECT 1 AS a UNION ALL SELECT 1") }
+      await #expect(throws: PostgreSQLError.self) {
+        try await pool.withConnection { try $0.executeScript("CREATE UNIQUE INDEX CONCURRENTLY one ON twice (a)") }
+      }
+      let invalid = try await findings().filter { $0.level == .wrong }
+      #expect(invalid.map(\.remedy) == ["REINDEX DATABASE CONCURRENTLY"])
+    }
   }
 
   @Test func mistakesOfTheConfigurationComeFirst() async throws {

@@ -47,6 +47,11 @@ import RDKafka
     try check(unsafe rd_kafka_mock_topic_create(cluster, name, partitions, Int32(replicationFactor)), "topic '\(name)'")
   }
 
+  /// Makes requests about a topic fail; 0 ends that.
+  func setError(_ number: Int32, of topic: String) {
+    unsafe rd_kafka_mock_topic_set_error(cluster, topic, rd_kafka_resp_err_t(rawValue: number))
+  }
+
   /// Makes the next requests of a kind fail, one number each.
   func pushErrors(_ numbers: [Int32], request: Int16) {
     let errors = numbers.map { rd_kafka_resp_err_t(rawValue: $0) }

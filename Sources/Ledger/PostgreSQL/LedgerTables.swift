@@ -1,7 +1,7 @@
-import PostgreSQL
+package import PostgreSQL
 
 /// The PostgreSQL tables and their migrations.
-enum LedgerTables {
+package enum LedgerTables {
   /// The migrations. Codes are those of `StoredCode`; times are Unix milliseconds; a day is the day of acceptance, in
   /// days since 1970. Texts are compared by bytes. Columns not described here are those of SQLite; see `Schema`.
   ///
@@ -12,7 +12,7 @@ enum LedgerTables {
   ///   to an old one.
   /// - ledger_attempts, ledger_parts, ledger_duplicates: as in SQLite.
   /// - ledger_totals, ledger_device_totals: totals per hub and slot; each transaction picks one of the slots.
-  static let migration = SchemaMigration(
+  package static let migration = SchemaMigration(
     component: "ledger",
     steps: [
       """

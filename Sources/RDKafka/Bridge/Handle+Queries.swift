@@ -96,6 +96,20 @@ extension Handle {
     return status == RD_KAFKA_RESP_ERR_NO_ERROR
   }
 
+  /// Throws the cluster's error about a topic. Blocks the thread for at most `timeoutMilliseconds`.
+  /// Only a producer's request could create the topic.
+  func require(_ name: String, timeoutMilliseconds: Int32) throws(RDKafkaError) {
+    let topic = try TopicHandle(name: name, on: self)
+    var found: UnsafePointer<rd_kafka_metadata>?
+    let status = unsafe rd_kafka_metadata(pointer, 0, topic.pointer, &found, timeoutMilliseconds)
+    guard status == RD_KAFKA_RESP_ERR_NO_ERROR, let metadata = unsafe found else {
+      throw RDKafkaError(response: status, context: name, waitedMilliseconds: timeoutMilliseconds)
+    }
+    defer { unsafe rd_kafka_metadata_destroy(metadata) }
+    guard let error = unsafe metadata.pointee.topics?[0].err, error != RD_KAFKA_RESP_ERR_NO_ERROR else { return }
+    throw RDKafkaError(response: error, context: name)
+  }
+
   /// Reads the metadata of all topics.
   /// Blocks the thread. Unlike a request for a topic by name, it never creates topics.
   func overview(timeoutMilliseconds: Int32) throws(RDKafkaError) -> ClusterOverview {

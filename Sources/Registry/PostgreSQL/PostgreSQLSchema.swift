@@ -1,7 +1,7 @@
-import PostgreSQL
+package import PostgreSQL
 
 /// The tables of the PostgreSQL database and their migrations.
-enum PostgreSQLSchema {
+package enum PostgreSQLSchema {
   /// The steps to the present schema.
   ///
   /// Plain SQL for PostgreSQL-compatible distributed engines, and tables that can be sharded: the primary key is the
@@ -26,7 +26,7 @@ enum PostgreSQLSchema {
   /// - caller_quotas, open_broadcasts, scheduled_use, quarantine: as the tables of the same names in ``SQLiteSchema``.
   /// - api_keys: `digest` is that of the key's secret, `scopes` their names with spaces between them, `last_used_day` the
   ///   start of a day.
-  static let migration = SchemaMigration(
+  package static let migration = SchemaMigration(
     component: "registry",
     steps: [
       """

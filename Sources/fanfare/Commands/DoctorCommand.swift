@@ -9,9 +9,9 @@ struct DoctorCommand: ConfiguredCommand {
     abstract: "Checks a deployment from where it stands, and says how to mend what is wrong.",
     discussion: """
       Run it on the machine and as the user of a role. It checks the configuration and the files that it names, Kafka \
-      with topics and the workers' group, the databases with schema, indexes, dead rows and clock, the push services \
-      by a push to a device that does not exist, certificates, disks, and the limit of open files. It changes nothing, \
-      and nobody gets a notification.
+      with topics, rights and the workers' group, the databases with schema, indexes and dead rows, the push services \
+      by a push to a device that does not exist, clocks, certificates, disks, and the limit of open files. It changes \
+      nothing, and nobody gets a notification.
 
       One line for each finding, and below it the remedy. Status 0 without anything wrong (warnings do not count), 1 if \
       something is wrong, 78 if the configuration has mistakes. With --json one object: findings, with area, level \

@@ -1,6 +1,8 @@
 import FanfareCore
+import Ledger
 import Logging
 import PostgreSQL
+import Registry
 import Roles
 
 /// The PostgreSQL databases: reachable, schema, indexes, dead rows, size, clock.
@@ -9,10 +11,9 @@ struct DatabaseCheck {
   let patience: Duration
   let logger: Logger
 
-  private static let version = PreparedStatement(
+  private static let server = PreparedStatement(
     """
-    SELECT (CASE WHEN to_regclass('fanfare_schema') IS NULL THEN 0 ELSE 1 END)::int8,
-      pg_database_size(current_database()), (extract(epoch FROM clock_timestamp()) * 1000)::int8,
+    SELECT pg_database_size(current_database()), (extract(epoch FROM clock_timestamp()) * 1000)::int8,
       current_setting('server_version'), current_setting('transaction_read_only')
     """)
   private static let indexes = PreparedStatement(
@@ -30,11 +31,14 @@ struct DatabaseCheck {
     var findings: [Finding] = []
     let words = ErrorWords(settings)
     let databases = [
-      ("registry", settings.registry.database(role: "doctor", patience: .zero), words.registry),
-      ("ledger", settings.ledger.database, words.ledger),
+      (
+        "registry", settings.registry.database(role: "doctor", patience: .zero), PostgreSQLSchema.migration,
+        words.registry
+      ),
+      ("ledger", settings.ledger.database, LedgerTables.migration, words.ledger),
     ]
-    for case (let area, let database?, let place) in databases {
-      do { findings += try await check(database, area, place) } catch {
+    for case (let area, let database?, let schema, let place) in databases {
+      do { findings += try await check(database, schema, area, place) } catch {
         let text = error is PostgreSQLError ? "\(place): \(error)" : words.text(error)
         findings.append(
           .wrong(area, text, remedy: "check \(area).postgres.url, the password file, and that the server listens"))
@@ -43,7 +47,10 @@ struct DatabaseCheck {
     return findings
   }
 
-  private func check(_ database: PostgreSQLConfiguration, _ area: String, _ place: String) async throws -> [Finding] {
+  /// The findings about a reachable database.
+  func check(
+    _ database: PostgreSQLConfiguration, _ schema: SchemaMigration, _ area: String, _ place: String
+  ) async throws -> [Finding] {
     var database = database
     database.waitLimit = patience
     database.statementTimeout = patience
@@ -52,11 +59,11 @@ struct DatabaseCheck {
     defer { pool.close() }
     let before = SystemWallClock().now()
     let found = try await pool.read { connection in
-      let state = try connection.query(Self.version)
+      let server = try connection.query(Self.server)
       let bloat = try connection.query(Self.bloat)
       return (
-        hasTables: try state.integer(0, 0) == 1, bytes: try state.integer(0, 1), time: try state.integer(0, 2),
-        version: try state.text(0, 3), isReadOnly: try state.text(0, 4) == "on",
+        bytes: try server.integer(0, 0), time: try server.integer(0, 1), version: try server.text(0, 2),
+        isReadOnly: try server.text(0, 3) == "on", schema: try schema.state(on: connection),
         invalid: try connection.query(Self.indexes).integer(0, 0),
         bloated: try (0..<bloat.count).map { row in
           (table: try bloat.text(row, 0), dead: try bloat.integer(row, 1), live: try bloat.integer(row, 2))
@@ -67,8 +74,16 @@ struct DatabaseCheck {
     var findings = [
       Finding.ok(area, "\(place) answers: PostgreSQL \(found.version), \(found.bytes >> 20) MiB")
     ]
-    if !found.hasTables {
+    if let version = found.schema.version, version < schema.steps.count {
+      findings.append(
+        .warning(
+          area, "\(place) has version \(version) of the tables, and this release uses \(schema.steps.count)",
+          remedy: "the role changes them when it starts"))
+    } else if found.schema.version == nil {
       findings.append(.warning(area, "\(place) has no tables yet", remedy: "the role creates them when it starts"))
+    }
+    findings += found.schema.missingIndexes.map {
+      .wrong(area, "an index is missing, so that queries read whole tables", remedy: $0)
     }
     if found.isReadOnly {
       findings.append(.wrong(area, "\(place) is read-only", remedy: "name the primary in \(area).postgres.url"))
@@ -91,8 +106,6 @@ struct DatabaseCheck {
   private func clock(_ server: Int64, _ before: UnixTime, _ after: UnixTime, _ area: String) -> Finding {
     let time = UnixTime(milliseconds: server)
     let difference = time < before ? before - time : (time > after ? time - after : .zero)
-    let text = "the clock of the \(area)'s server differs by \((difference / .seconds(1)).text) s"
-    guard difference >= .seconds(2) else { return .ok("clock", text) }
-    return .warning("clock", text, remedy: "synchronise the clocks of all machines (chrony, systemd-timesyncd)")
+    return ClockCheck.finding("of the \(area)'s server", difference)
   }
 }

@@ -44,13 +44,14 @@ struct Doctor: Sendable {
   private func checks(of settings: Settings) -> [@Sendable () async -> [Finding]] {
     var checks: [@Sendable () async -> [Finding]] = [
       { [roles] in FileCheck(settings: settings, roles: roles, now: SystemWallClock().now()).findings() },
-      { [patience, logger] in
-        await KafkaCheck(settings: settings, patience: patience, logger: logger).findings()
+      { [roles, patience, logger] in
+        await KafkaCheck(settings: settings, roles: roles, patience: patience, logger: logger).findings()
       },
       { [patience, logger] in
         await DatabaseCheck(settings: settings, patience: patience, logger: logger).findings()
       },
     ]
+    checks.append { [logger] in await ClockCheck(settings: settings, logger: logger).findings() }
     if roles.contains(.worker) {
       for hub in settings.hubs {
         checks.append { [patience, logger] in

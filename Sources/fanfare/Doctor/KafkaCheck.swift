@@ -3,11 +3,12 @@ import Logging
 import RDKafka
 import Roles
 
-/// The cluster: reachable, the topics as the promises need them, the workers' group.
+/// The cluster: reachable, rights, the topics as the promises need them, the workers' group.
 struct KafkaCheck {
   private static let area = "kafka"
 
   let settings: Settings
+  let roles: Set<ConfigurationCheck.Role>
   let patience: Duration
   let logger: Logger
 
@@ -30,12 +31,14 @@ struct KafkaCheck {
     }
     let time = Int((ContinuousClock.now - start) / .milliseconds(1))
     var findings = [Finding.ok(Self.area, "\(words.kafka) answered in \(time) ms and has \(names.count) topics")]
-    let missing = settings.kafka.topics.all.filter { !names.contains($0) }
+    let rights = await RightsCheck(reader: reader, topics: settings.kafka.topics, roles: roles).findings()
+    findings += rights.findings
+    let missing = settings.kafka.topics.all.filter { !names.contains($0) && !rights.hidden.contains($0) }
     findings += missing.map {
       .wrong("topics", "\($0) does not exist", remedy: "`fanfare topics create` creates it")
     }
     findings += await topics(except: Set(missing))
-    if missing.isEmpty { findings.append(await group(reader)) }
+    if missing.isEmpty, roles.contains(.worker) { findings.append(await group(reader)) }
     return findings
   }
 
