@@ -1,6 +1,9 @@
 import EmbeddedKafka
+import FanfareCore
+import Foundation
 import Logging
 import RDKafka
+import ServiceLifecycle
 import Support
 import Testing
 
@@ -34,10 +37,20 @@ import Testing
 
   /// The clients try again every few milliseconds instead of every two seconds, so that all of them report soon. The
   /// clock of the log moves by a minute meanwhile.
-  @Test(.timeLimit(.minutes(1))) func fiveClientsTogetherWriteFewerThanTwentyLinesAMinute() async throws {
-    let topic = TopicSpecification(name: "away", partitions: 4, replicationFactor: 1)
-    let cluster = try EmbeddedCluster(topics: [topic], logger: TestKafka.quietLogger)
+  @Test(.timeLimit(.minutes(1))) func clientsOfAWorkerTogetherWriteFewerThanTwentyLinesAMinute() async throws {
+    let topics = Topics(retryDelays: Topics.defaultRetryDelays).created
+    let cluster = try EmbeddedCluster(
+      topics: topics.map { TopicSpecification(name: $0, partitions: 1) }, logger: TestKafka.quietLogger)
     defer { cluster.close() }
+    let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-away-\(UUID())")
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: directory) } }
+    let settings = try await Settings.load(
+      file: nil,
+      environment: [
+        "FANFARE_KAFKA_BOOTSTRAP_SERVERS": cluster.bootstrapServers,
+        "FANFARE_REGISTRY_PATH": directory.appending(path: "registry").path,
+      ])
     var client = KafkaClientConfiguration(
       bootstrapServers: cluster.bootstrapServers, clientID: "away", profile: .embedded)
     client.profile.reconnectBackoff = .milliseconds(1)
@@ -48,39 +61,28 @@ import Testing
     let logger = Logger(label: "fanfare.worker") {
       Counting(inner: log.handler(label: $0, level: .info), reported: reported)
     }
-    let producers = try (0..<2).map { _ in
-      try Producer(configuration: ProducerConfiguration(client: client), logger: logger)
+    // Two producers, and consumers of the sends and of three retry topics.
+    let worker = try WorkerRole.services(
+      Runtime(settings: settings, logger: logger), client: client,
+      registry: try await settings.registry.open(role: "worker", logger: TestKafka.quietLogger), senders: [:])
+    let group = ServiceGroup(services: worker.services, logger: TestKafka.quietLogger)
+    let running = Task { try await group.run() }
+    try cluster.setBroker(isUp: false)
+    var outages = 0
+    for await _ in reports {
+      outages += 1
+      if outages == 6 { break }
     }
-    let consumers = try (0..<3).map { number in
-      try Consumer(
-        configuration: ConsumerConfiguration(client: client, groupID: "group-\(number)", topics: ["away"]),
-        logger: logger)
+    for _ in 0..<6 {
+      clock.advance(by: .seconds(10))
+      log.flush()
     }
-    await withTaskGroup { group in
-      for producer in producers { group.addTask { await producer.run() } }
-      for consumer in consumers {
-        group.addTask { await consumer.run() }
-        group.addTask { for await _ in consumer.events {} }
-      }
-      for producer in producers {
-        // A failure shows below: no client would report an outage.
-        _ = try? await producer.prepare(topics: ["away"], timeout: .seconds(10))
-      }
-      do { try cluster.setBroker(isUp: false) } catch { Issue.record(error) }
-      var outages = 0
-      for await _ in reports {
-        outages += 1
-        if outages == 5 { break }
-      }
-      for _ in 0..<6 {
-        clock.advance(by: .seconds(10))
-        log.flush()
-      }
-      log.finish()
-      for producer in producers { await producer.close(timeout: .milliseconds(1)) }
-      for consumer in consumers { await consumer.close() }
-    }
-    let lines = output.lines
+    log.finish()
+    let written = output.lines
+    try cluster.setBroker(isUp: true)
+    await group.triggerGracefulShutdown()
+    try await running.value
+    let lines = written
     #expect(lines.count < 20, "\(lines.joined())")
     // Whatever each client says of each of its connections: once, and then a count for each window of half a minute.
     let connections = lines.filter { $0.contains("Connection to a Kafka broker failed") }
