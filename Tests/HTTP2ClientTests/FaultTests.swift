@@ -176,7 +176,7 @@ import Testing
     } throws: { error in
       let error = error as? HTTP2RequestError
       return error?.code == .deadlineExceeded && error?.wasPossiblyProcessed == false
-        && error?.message.contains("connectFailed") == true
+        && error?.message.hasSuffix("connectFailed: Connection refused") == true
     }
     // Pauses grow with each failure.
     let pauses = try await events.wait(count: 4).compactMap {

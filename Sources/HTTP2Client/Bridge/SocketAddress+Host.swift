@@ -1,5 +1,6 @@
 import Glibc
 import NIOCore
+import NIOPosix
 
 extension SocketAddress {
   /// The addresses of a host name or address, in the order in which the system would try them. Blocks for as long as
@@ -32,5 +33,21 @@ extension SocketAddress {
       unsafe next = info.pointee.ai_next
     }
     return addresses
+  }
+}
+
+extension HTTP2ConnectionError {
+  /// No TCP connection, with the cause in words in place of SwiftNIO's types.
+  init(connecting error: any Error) {
+    var cause = error
+    if let error = error as? NIOConnectionError {
+      cause = error.connectionErrors.last?.error ?? error.dnsAError ?? error.dnsAAAAError ?? error
+    }
+    switch cause {
+    case let cause as HTTP2ConnectionError: self = cause
+    case let cause as IOError: self.init(.connectFailed, unsafe String(cString: strerror(cause.errnoCode)))
+    case ChannelError.connectTimeout: self.init(.connectFailed, "no answer in time")
+    default: self.init(.connectFailed, String(describing: cause))
+    }
   }
 }

@@ -94,7 +94,7 @@ final class ClientConnection {
       .whenComplete { result in
         switch result {
         case .success(let channel): self.connected(channel)
-        case .failure(let error): self.end(HTTP2ConnectionError(.connectFailed, String(describing: error)))
+        case .failure(let error): self.end(HTTP2ConnectionError(connecting: error))
         }
       }
   }
