@@ -50,8 +50,9 @@ package struct HookConfiguration: Sendable {
     // One endpoint gets the events of all partitions, but not together: while one event fails, those of other
     // partitions arrive.
     consumer.partitionCredit = windowRecords
-    consumer.prefetchRecords = 1_000
-    consumer.prefetchBytes = 512 * 1024
+    // For each partition: a hook that fails must not fill the memory with those of 64.
+    consumer.prefetchRecords = 500
+    consumer.prefetchBytes = 128 * 1024
     consumer.fetchWait = .milliseconds(100)
     // A new hook reports what happens from now on.
     consumer.start = .latest

@@ -20,17 +20,13 @@ import Synchronization
 /// - Memory is bounded: at most `windowRecords` events of a partition wait, each with at most
 ///   `HookEvent.maximumDevices` devices.
 package final class HookDelivery: Service {
-  /// The state of the receiver, for readiness and metrics.
-  private enum Condition {
-    case working
-    case failing(String)
-    /// The receiver has answered 410.
-    case ended
-  }
-
+  /// The state of the receiver, for readiness, metrics and the log.
   private struct State {
-    var condition = Condition.working
-    /// Whether the failure was logged.
+    /// The problems of the partitions whose events wait: while one fails, others may deliver.
+    var failing: [TopicPartition: String] = [:]
+    /// Whether the receiver has answered 410.
+    var hasEnded = false
+    /// Whether a failure was logged since all partitions worked.
     var isReported = false
   }
 
@@ -68,10 +64,11 @@ package final class HookDelivery: Service {
 
   /// The problem that keeps events from the receiver, for readiness; nil if there is none.
   package var problem: String? {
-    switch state.withLock(\.condition) {
-    case .working: nil
-    case .failing(let problem): "events wait for the hook \(hook.name): \(problem)"
-    case .ended: "the hook \(hook.name) has answered 410 and gets no more events until the restart"
+    state.withLock { state -> String? in
+      guard !state.hasEnded else {
+        return "the hook \(hook.name) has answered 410 and gets no more events until the restart"
+      }
+      return state.failing.values.min().map { "events wait for the hook \(hook.name): \($0)" }
     }
   }
 
@@ -101,7 +98,7 @@ package final class HookDelivery: Service {
     } catch is Gone {
       // The group has other members only if other processes have partitions; they learn it from the receiver too.
       logger.error("Hook answered 410 and gets no more events until the restart")
-      state.withLock { $0.condition = .ended }
+      state.withLock { $0.hasEnded = true }
       showState()
       try? await gracefulShutdown()  // Throws only when cancelled, which ends the wait as well.
     }
@@ -141,6 +138,7 @@ package final class HookDelivery: Service {
           // The request that is under way is answered first.
           _ = await deliveries.removeValue(forKey: partition)?.task.result
           backlogs.withLock { $0[partition] = nil }
+          state.withLock { $0.failing[partition] = nil }
         }
         rebalance.complete()
         logger.info("Hook partitions revoked", metadata: [LogKeys.partitions: "\(partitions)"])
@@ -149,7 +147,7 @@ package final class HookDelivery: Service {
         logger.warning("The hook's consumer reports an error", metadata: [LogKeys.error: "\(error)"])
       }
     }
-    if case .ended = state.withLock(\.condition) { throw Gone() }
+    if state.withLock(\.hasEnded) { throw Gone() }
   }
 
   /// Commits the present ends of partitions that this group has never read. Without it an event that comes before the
@@ -200,7 +198,7 @@ package final class HookDelivery: Service {
             }
           } catch {
             if error is Gone {
-              state.withLock { $0.condition = .ended }
+              state.withLock { $0.hasEnded = true }
               onGone()
             }
             throw error
@@ -236,7 +234,7 @@ package final class HookDelivery: Service {
       case .delivered:
         metrics.successes.increment()
         metrics.delivered.increment(by: events.count)
-        succeeded()
+        succeeded(partition)
         return true
       case .gone: throw Gone()
       case .refused(let problem, let isForGood):
@@ -247,11 +245,11 @@ package final class HookDelivery: Service {
           giveUp(events[0], problem)
           return true
         }
-        failed(problem)
+        failed(problem, of: partition)
         try await Task.sleep(for: delay * Double.random(in: 0.5...1))
       case .failed(let problem, let retryAfter):
         metrics.failures.increment()
-        failed(problem)
+        failed(problem, of: partition)
         try await Task.sleep(for: max(delay * Double.random(in: 0.5...1), retryAfter ?? .zero))
       }
       delay = min(delay * 2, hook.longestRetryDelay)
@@ -266,6 +264,8 @@ package final class HookDelivery: Service {
   /// Commits the offset and admits as many further records.
   private func reached(_ batch: PartitionBacklog.Batch, of partition: TopicPartition) {
     guard let last = batch.items.last else { return }
+    // Given up, too: nothing waits any more. The next success is reported.
+    state.withLock { $0.failing[partition] = nil }
     do { try consumer.store([PartitionOffset(partition: partition, offset: last.offset + 1)]) } catch {
       // The partition belongs to another member now, which delivers these events again.
       logger.debug("Offset could not be stored", metadata: [LogKeys.error: "\(error)"])
@@ -275,19 +275,20 @@ package final class HookDelivery: Service {
 
   // MARK: - Reporting
 
-  private func succeeded() {
+  private func succeeded(_ partition: TopicPartition) {
     let wasReported = state.withLock { state in
-      if case .failing = state.condition { state.condition = .working }
+      state.failing[partition] = nil
+      guard state.failing.isEmpty else { return false }
       defer { state.isReported = false }
       return state.isReported
     }
     if wasReported { logger.notice("Hook receives events again") }
   }
 
-  private func failed(_ problem: String) {
+  private func failed(_ problem: String, of partition: TopicPartition) {
     let isReported = state.withLock { state in
-      if case .ended = state.condition { return true }
-      state.condition = .failing(problem)
+      guard !state.hasEnded else { return true }
+      state.failing[partition] = problem
       // A hook that fails for hours is reported once.
       defer { state.isReported = true }
       return state.isReported
@@ -298,8 +299,6 @@ package final class HookDelivery: Service {
 
   private func giveUp(_ event: HookEvent, _ problem: String) {
     metrics.refused.increment()
-    // Nothing waits for it any more; the next success or failure says how the receiver is.
-    state.withLock { if case .failing = $0.condition { $0.condition = .working } }
     logger.error(
       "Hook refuses an event; it is given up",
       metadata: [LogKeys.send: "\(event.send)", LogKeys.error: "\(problem)"])
@@ -322,11 +321,7 @@ package final class HookDelivery: Service {
   }
 
   private func showState() {
-    switch state.withLock(\.condition) {
-    case .working: metrics.state.record(0)
-    case .failing: metrics.state.record(1)
-    case .ended: metrics.state.record(2)
-    }
+    metrics.state.record(state.withLock { $0.hasEnded ? 2 : $0.failing.isEmpty ? 0 : 1 })
   }
 }
 

@@ -178,7 +178,8 @@ import Testing
     }
     var hook = try hook(receiver.url)
     (hook.windowRecords, hook.batchEvents) = (10, 5)
-    try await delivering(to: hook) { _ in
+    let log = LogRecorder()
+    try await delivering(to: hook, logger: log.logger) { delivery in
       // The second failure shows that the first partition is read and waits.
       var failures = 0
       for await _ in receiver.requests {
@@ -192,7 +193,10 @@ import Testing
         if arrived.count >= well.count { break }
       }
       #expect(arrived == Self.names(well))
+      // The hook is not well because one partition is.
+      #expect(delivery.problem?.contains("answered 500") == true)
     }
+    #expect(log.count(of: "Hook failed;") == 1 && log.count(of: "Hook receives events again") == 0)
     try await receiver.close()
   }
 
