@@ -15,6 +15,9 @@ package enum Hexadecimal {
     value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
   }
 
+  /// The upper-case ASCII digit of a value from 0 to 15.
+  static func upperDigit(_ value: UInt8) -> UInt8 { value < 10 ? digit(value) : digit(value) - 32 }
+
   /// The bytes as text, two lower-case digits each.
   package static func text(_ bytes: some Sequence<UInt8>) -> String {
     String(decoding: bytes.flatMap { [digit($0 >> 4), digit($0 & 0xF)] }, as: UTF8.self)

@@ -1,3 +1,4 @@
+import FanfareCore
 import HTTP2Client
 import NIOCore
 import NIOSSL
@@ -107,18 +108,6 @@ enum HeaderValue {
   /// Whether the text is visible ASCII without spaces, and not empty: the alphabet of identifiers, tokens and secrets.
   static func isVisibleASCII(_ value: String) -> Bool {
     !value.isEmpty && value.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
-  }
-}
-
-extension UInt8 {
-  /// Whether it is an ASCII letter or digit.
-  var isLetterOrDigit: Bool {
-    switch self {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"):
-      true
-    default: false
-    }
   }
 }
 

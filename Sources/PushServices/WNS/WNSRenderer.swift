@@ -37,6 +37,11 @@ package enum WNSRenderer {
     if kind == .toast || kind == .tile, let key = send.collapseKey, isTag(key) {
       headers.append(RenderedPush.Field("x-wns-tag", key))
     }
+    for (name, value) in send.content.headers where PushHeader.platform(of: name) == .wns {
+      guard PushHeader.isSound(value) else { throw .badHeader }
+      headers.removeAll { $0.name == name }
+      headers.append(RenderedPush.Field(name, value))
+    }
     return RenderedPush(headers: headers, body: body)
   }
 
@@ -127,36 +132,4 @@ extension WNSRenderer.Kind {
     // Only raw notifications are not kept for a device that is offline, unless this asks for it.
     RenderedPush.Field("x-wns-cache-policy", "cache"),
   ]
-}
-
-extension [UInt8] {
-  /// Appends text as the content of an element or a quoted attribute.
-  ///
-  /// Escapes markup, and white space that a reader would normalise. Leaves out the characters that XML 1.0 forbids
-  /// (§2.2: most control characters, U+FFFE and U+FFFF), because one of them makes the whole document unreadable.
-  mutating func appendXML(_ text: String) {
-    var previous: (UInt8, UInt8) = (0, 0)
-    for byte in text.utf8 {
-      switch byte {
-      case UInt8(ascii: "&"): append(contentsOf: "&amp;".utf8)
-      case UInt8(ascii: "<"): append(contentsOf: "&lt;".utf8)
-      case UInt8(ascii: ">"): append(contentsOf: "&gt;".utf8)
-      case UInt8(ascii: "\""): append(contentsOf: "&quot;".utf8)
-      case UInt8(ascii: "'"): append(contentsOf: "&apos;".utf8)
-      case 0x09: append(contentsOf: "&#9;".utf8)
-      case 0x0A: append(contentsOf: "&#10;".utf8)
-      case 0x0D: append(contentsOf: "&#13;".utf8)
-      case 0..<0x20: break
-      case 0xBE, 0xBF:
-        // U+FFFE and U+FFFF are EF BF BE and EF BF BF.
-        if previous == (0xEF, 0xBF) {
-          removeLast(2)
-        } else {
-          append(byte)
-        }
-      default: append(byte)
-      }
-      previous = (previous.1, byte)
-    }
-  }
 }

@@ -1,0 +1,129 @@
+import FanfareCore
+import Testing
+
+/// The template language: grammar, values, and the places where it applies.
+@Suite struct TemplateTests {
+  /// Expression, value of the property `p` and the rendered text.
+  static let values: [(String, String, String)] = [
+    ("$(p)", "a \"b\" <c>", "a \"b\" <c>"),
+    ("$(P)", "case", "case"),
+    ("$( p )", "spaces", "spaces"),
+    ("$(p, 3)", "abcdef", "abc"),
+    ("$(p,0)", "abc", ""),
+    ("$(p, 9)", "abc", "abc"),
+    (".(p, 5)", "abcdef", "ab..."),
+    (".(p, 6)", "abcdef", "abcdef"),
+    (".(p, 2)", "abcdef", ".."),
+    ("%(p)", "a b/ü~", "a%20b%2F%C3%BC~"),
+    ("#(p)", "12", "12"),
+    ("$(q)", "unused", ""),
+    ("$(q:{no \\} \\\\ value})", "unused", "no } \\ value"),
+    ("$(q:{abcdef}, 2)", "unused", "ab"),
+    (".(q:{abcdef}, 5)", "unused", "ab..."),
+    ("$(p, 3)", "a😀b", "a😀"),
+    ("$(p, 2)", "a😀b", "a"),
+    ("{'Hello ' + $(p)}", "Bob", "Hello Bob"),
+    ("{ 'it''s ' + \"a \"\"b\"\"\" + ' ' + %(p) }", "c d", "it's a \"b\" c%20d"),
+    ("{$(p)}", "alone", "alone"),
+    ("Hello $(p)", "no", "Hello $(p)"),
+    ("", "no", ""),
+    (" $(p)", "no", " $(p)"),
+  ]
+
+  @Test(arguments: values) func value_of_an_expression(_ source: String, _ value: String, _ expected: String) throws {
+    let template = try Template(source, .text)
+    #expect(text(template, ["p": value]) == expected)
+  }
+
+  /// Expression, the character at which it is wrong and a part of the problem.
+  static let errors: [(String, Int, String)] = [
+    ("$p", 2, "must be '('"),
+    ("$5", 2, "{'$…'}"),
+    ("$()", 3, "property's name"),
+    ("$(a-b)", 4, "must be ')'"),
+    ("$(p", 4, "must be ')'"),
+    ("$(p, x)", 6, "whole number"),
+    ("$(p, -1)", 6, "whole number"),
+    ("$(p) and more", 6, "must end here"),
+    (".(p)", 4, "must be ',' and a length"),
+    ("%(p, 2)", 4, "takes no length"),
+    ("#(p, 2)", 4, "takes no length"),
+    ("$body", 2, "must be '('"),
+    ("{#(p)}", 2, "must not be #()"),
+    ("{'a' $(p)}", 6, "must be '+' or '}'"),
+    ("{'a + $(p)}", 2, "without a closing quote"),
+    ("{'a' + }", 8, "must be $(), .(), %() or a quoted text"),
+    ("{$(p)", 6, "must be '+' or '}'"),
+    ("$(p:{x", 5, "without a closing brace"),
+    ("$(p:x)", 5, "must be '{'"),
+  ]
+
+  @Test(arguments: errors) func error_points_at_the_character(_ source: String, _ character: Int, _ problem: String) {
+    let error = #expect(throws: TemplateError.self) { try Template(source, .text) }
+    #expect(error?.character == character)
+    #expect(error?.problem.contains(problem) == true, "\(error?.description ?? "")")
+  }
+
+  @Test func json_values_are_expressions_and_names_are_not() throws {
+    let template = try Template(
+      ##"{"aps": {"alert":"$(p)","badge":"#(n)","n":1}, "$(p)": ["{'a' + $(p)}", null, "plain"]}"##, .json)
+    #expect(
+      text(template, ["p": "say \"hi\"\n", "n": "1.5e3"])
+        == #"{"aps": {"alert":"say \"hi\"\n","badge":1.5e3,"n":1}, "$(p)": ["asay \"hi\"\n", null, "plain"]}"#)
+    #expect(template.names == ["p", "n"])
+  }
+
+  @Test(arguments: ["", "01", "1.", "-1", "1e", "0x1", "1 ", "1,\"a\":2", "NaN", "١"])
+  func text_that_is_no_number_stays_a_string(_ value: String) throws {
+    let template = try Template(##"{"n":"#(n)"}"##, .json)
+    var reader = try JSONReader(template.render(TemplateValues(properties: ["n": value]))[...])
+    try reader.readObject { (_, reader) throws(JSONError) in #expect(try reader.readString() == value) }
+    try reader.finish()
+  }
+
+  @Test func xml_attributes_and_texts_are_expressions() throws {
+    let template = try Template(
+      """
+      <?xml version="1.0"?><!-- $(p) --><toast launch='{"a&quot;&quot;" + $(p)}'><text id="1">$(p)</text>\
+      <text><![CDATA[$(p)]]></text><text>plain &amp; &#36;</text><image src="%(p)"/></toast>
+      """, .xml)
+    #expect(
+      text(template, ["p": "<'&\">"]) == """
+        <?xml version="1.0"?><!-- $(p) --><toast launch='a&quot;&lt;&apos;&amp;&quot;&gt;'>\
+        <text id="1">&lt;&apos;&amp;&quot;&gt;</text>\
+        <text>&lt;&apos;&amp;&quot;&gt;</text><text>plain &amp; &#36;</text><image src="%3C%27%26%22%3E"/></toast>
+        """)
+  }
+
+  @Test(arguments: [
+    (#"{"aps":{"alert":"$(p"}}"#, "aps.alert, character 4 must be ')'"),
+    (#"{"a":["x","$"]}"#, "a[1], character 2 must be '(' after $; literal text is written {'$…'}"),
+    (#"{"a":}"#, "is not JSON at byte 5"),
+  ])
+  func json_error_names_the_member(_ source: String, _ expected: String) {
+    let error = #expect(throws: TemplateError.self) { try Template(source, .json) }
+    #expect(error?.description == expected)
+  }
+
+  @Test(arguments: [
+    ("<a><b c=\"$(p\"/></a>", "a.b.@c, character 4 must be ')'"),
+    ("<a>$</a>", "a, character 2 must be '(' after $; literal text is written {'$…'}"),
+    ("<a><b></a></b>", "a.b must have the end tag of the open element at byte 9"),
+    ("<a>", "a must have an end tag"),
+    ("<a/><b/>", "must have one root element"),
+    ("<a/>text", "must have no text outside its root element"),
+    ("<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>", "must not have a document type"),
+    ("<a>&b;</a>", "a has an '&' that begins no reference to a character"),
+    ("<a b=c/>", "a must have a quoted value at byte 5"),
+    ("<a b=\"<\"/>", "a must have a closing quote at byte 5"),
+    ("<a b=\"1\"c=\"2\"/>", "a must have white space before an attribute at byte 8"),
+  ])
+  func xml_error_names_the_element(_ source: String, _ expected: String) {
+    let error = #expect(throws: TemplateError.self) { try Template(source, .xml) }
+    #expect(error?.description == expected)
+  }
+
+  private func text(_ template: Template, _ properties: [String: String]) -> String {
+    String(decoding: template.render(TemplateValues(properties: properties)), as: UTF8.self)
+  }
+}
