@@ -111,7 +111,7 @@ import Testing
     (#"{"specversion":"1.0","id":"\#(id)","type":"fanfare.send.v1"}"#, .undecodable, "data is missing"),
     (record(data: "{}"), .undecodable, "data.to is missing"),
     (record(data: "7"), .undecodable, "data must be an object"),
-    (record(data: #"{"to":{"user":"bob"}}"#), .undecodable, "data.message or native must be given"),
+    (record(data: #"{"to":{"user":"bob"}}"#), .undecodable, "data.message or native or template must be given"),
     (
       record(data: #"{"to":{}}"#), .undecodable,
       "data.to must have exactly one of user, tag, tags, expression, registration, device and everyone"

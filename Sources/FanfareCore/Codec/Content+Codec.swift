@@ -1,13 +1,89 @@
 extension Content {
-  /// Writes the members `message` and `native` if they have a value.
-  func writeMembers(to json: inout JSONWriter) {
+  /// Writes the members `message`, `native` and `template` if they have a value.
+  package func writeMembers(to json: inout JSONWriter) {
     json.member("message", ifPresent: message)
-    guard apns != nil || fcm != nil || wns != nil else { return }
+    json.member("template", ifPresent: template)
+    guard apns != nil || fcm != nil || wns != nil || !headers.isEmpty else { return }
     json.object("native") { json in
       if let apns { json.member("apns", json: apns) }
       if let fcm { json.member("fcm", json: fcm) }
       json.member("wns", ifPresent: wns)
+      if !headers.isEmpty { json.member("headers", sorted: headers) }
     }
+  }
+}
+
+extension JSONWriter {
+  /// Writes a member whose value is an object of strings, sorted by their names.
+  package mutating func member(_ name: StaticString, sorted values: [String: String]) {
+    object(name) { json in
+      for (key, value) in values.sorted(by: { $0.key < $1.key }) { json.member(named: key, value) }
+    }
+  }
+}
+
+extension TemplateContent: JSONWritable {
+  /// Writes the value of the `template` member.
+  package func write(to json: inout JSONWriter) {
+    json.object { json in
+      json.member("name", ifPresent: name)
+      json.member("version", ifPresent: version)
+      json.member("properties", sorted: properties)
+    }
+  }
+
+  /// Reads the value of the `template` member. See `SendFields.read` for `strict`.
+  package static func read(from reader: inout JSONReader, strict: Bool) throws(JSONError) -> TemplateContent {
+    var (name, version, properties): (String?, Int?, [String: String]?)
+    try reader.readObject { (key, reader) throws(JSONError) in
+      func once(_ isFirst: Bool) throws(JSONError) {
+        guard isFirst || !strict else { throw reader.duplicateMember() }
+      }
+      switch key {
+      case "name":
+        try once(name == nil)
+        name = try reader.readTemplateName()
+      case "version":
+        try once(version == nil)
+        let number = try reader.readInteger()
+        guard (1...Int64(Int32.max)).contains(number) else { throw reader.error("must be 1 to \(Int32.max)") }
+        version = Int(number)
+      case "properties":
+        try once(properties == nil)
+        properties = try reader.readTemplateValues(maximum: maximumProperties)
+      default:
+        guard !strict else { throw reader.error("is not a known member") }
+        try reader.skipValue()
+      }
+    }
+    return TemplateContent(name: name, version: version, properties: properties ?? [:])
+  }
+}
+
+extension JSONReader {
+  /// Reads a template's name.
+  package mutating func readTemplateName() throws(JSONError) -> String {
+    let name = try readString()
+    guard (1...DeviceTemplate.maximumNameLength).contains(name.unicodeScalars.count),
+      name.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
+    else {
+      throw error("must have 1 to \(DeviceTemplate.maximumNameLength) characters and no control characters")
+    }
+    return name
+  }
+
+  /// Reads an object of strings that templates may insert. Returns them by their names in lower case.
+  package mutating func readTemplateValues(maximum: Int) throws(JSONError) -> [String: String] {
+    var values: [String: String] = [:]
+    try readObject { (key, reader) throws(JSONError) in
+      let name = key.text.lowercased()
+      guard TemplateExpression.isName(name) else {
+        throw reader.error("must have a name of \(TemplateExpression.nameRule)")
+      }
+      guard values.updateValue(try reader.readString(), forKey: name) == nil else { throw reader.duplicateMember() }
+      guard values.count <= maximum else { throw reader.error("is one value more than the \(maximum) allowed") }
+    }
+    return values
   }
 }
 

@@ -10,6 +10,8 @@ package struct SendFields: Sendable {
   package var apns: [UInt8]?
   package var fcm: [UInt8]?
   package var wns: String?
+  package var headers: [String: String] = [:]
+  package var template: TemplateContent?
   package var timeToLive: Int?
   package var priority: Priority?
   package var collapseKey: String?
@@ -39,6 +41,7 @@ package struct SendFields: Sendable {
     case "platforms": try readPlatforms(&reader)
     case "message": message = try Message.read(from: &reader, strict: strict)
     case "native": try readNative(&reader, strict: strict)
+    case "template": template = try TemplateContent.read(from: &reader, strict: strict)
     case "ttl":
       let seconds = try reader.readInteger()
       // A send with 0 has expired before it is read, which no caller intends.
@@ -81,16 +84,23 @@ package struct SendFields: Sendable {
     unknownMembers.append(contentsOf: try reader.readRaw())
   }
 
-  /// Makes the send. Throws if `to` is missing, or both `message` and `native` are.
+  /// Makes the send. Throws if `to` is missing, or all of `message`, `native` and `template` are.
   package func request(id: SendID, acceptedAt: UnixTime) throws(JSONError) -> SendRequest {
     guard let audience else { throw JSONError(field: "to", problem: "is missing") }
-    let content = Content(message: message, apns: apns, fcm: fcm, wns: wns)
-    guard !content.isEmpty else { throw JSONError(field: "message", problem: "or native must be given") }
+    let content = try content()
     return SendRequest(
       id: id, hub: hub ?? .default, sender: sender, acceptedAt: acceptedAt, audience: audience,
       platforms: platforms ?? .all, content: content, timeToLive: timeToLive, priority: priority ?? .high,
       collapseKey: collapseKey, traceparent: traceparent, tracestate: tracestate, replay: replay,
       maximumPerSecond: maximumPerSecond, unknownMembers: unknownMembers)
+  }
+
+  /// The content. Throws if there is none. A template takes the place of message and native payloads.
+  package func content() throws(JSONError) -> Content {
+    if let template { return Content(template: template) }
+    let content = Content(message: message, apns: apns, fcm: fcm, wns: wns, headers: headers)
+    guard !content.isEmpty else { throw JSONError(field: "message", problem: "or native or template must be given") }
+    return content
   }
 
   private mutating func readPlatforms(_ reader: inout JSONReader) throws(JSONError) {
@@ -104,6 +114,7 @@ package struct SendFields: Sendable {
 
   private mutating func readNative(_ reader: inout JSONReader, strict: Bool) throws(JSONError) {
     var (apns, fcm, wns): ([UInt8]?, [UInt8]?, String?)
+    var headers: [String: String]?
     func object(_ reader: inout JSONReader) throws(JSONError) -> [UInt8] {
       guard try reader.nextKind() == .object else { throw reader.error("must be an object") }
       return Array(try reader.readRaw())
@@ -120,12 +131,15 @@ package struct SendFields: Sendable {
         guard !strict || wns == nil else { throw reader.duplicateMember() }
         wns = try reader.readString()
         guard wns?.isEmpty == false else { throw reader.error("must not be empty") }
+      case "headers":
+        guard !strict || headers == nil else { throw reader.duplicateMember() }
+        headers = try PushHeader.read(from: &reader)
       default:
         guard !strict else { throw reader.error("is not a known member") }
         try reader.skipValue()
       }
     }
-    (self.apns, self.fcm, self.wns) = (apns, fcm, wns)
+    (self.apns, self.fcm, self.wns, self.headers) = (apns, fcm, wns, headers ?? [:])
   }
 
   /// Reads a string of 1 to `maximum` bytes of UTF-8.

@@ -66,8 +66,13 @@ package struct RenderedPush: Sendable {
   /// Whether the payload is valid for all devices once the service has accepted it for one.
   /// False if part of it is for one kind of device only.
   package let isUniform: Bool
+  /// The moment until which the service keeps the push for the device; nil: until the push expires.
+  package let keptUntil: UnixTime?
 
-  package init(headers: [Field], body: [UInt8], handleOffset: Int? = nil, isUniform: Bool = true) {
+  package init(
+    headers: [Field], body: [UInt8], handleOffset: Int? = nil, isUniform: Bool = true, keptUntil: UnixTime? = nil
+  ) {
+    self.keptUntil = keptUntil
     self.headers = headers
     self.body = body
     self.handleOffset = handleOffset

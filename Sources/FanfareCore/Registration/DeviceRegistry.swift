@@ -80,8 +80,14 @@ package struct AudienceQuery: Hashable, Sendable {
   /// For a `.registration` audience: the registration must have belonged to its user by then; nil:
   /// no condition. Ignored for other audiences.
   package let createdBefore: UnixTime?
+  /// The templates to render from. Nil: the audience is the registrations without a template of their own.
+  package let template: TemplateSource?
 
-  package init(hub: HubName, audience: Audience, platforms: PlatformSet, createdBefore: UnixTime? = nil) {
+  package init(
+    hub: HubName, audience: Audience, platforms: PlatformSet, createdBefore: UnixTime? = nil,
+    template: TemplateSource? = nil
+  ) {
+    self.template = template
     self.hub = hub
     self.audience = audience
     self.platforms = platforms
@@ -113,8 +119,14 @@ package struct Target: Hashable, Sendable {
   package let handle: String
   /// When the app last reported the handle.
   package let registeredAt: UnixTime
+  /// The template to render the push from; nil unless the query named templates.
+  package let variant: TemplateVariant?
 
-  package init(registration: RegistrationID, platform: Platform, handle: String, registeredAt: UnixTime) {
+  package init(
+    registration: RegistrationID, platform: Platform, handle: String, registeredAt: UnixTime,
+    variant: TemplateVariant? = nil
+  ) {
+    self.variant = variant
     self.registration = registration
     self.platform = platform
     self.handle = handle

@@ -24,10 +24,13 @@ package struct Registration: Hashable, Sendable {
   package let createdAt: UnixTime
   /// When the app last contacted the front end; not before `registeredAt`.
   package let seenAt: UnixTime
+  /// Templates, language, time zone and attributes; nil if the app reported none.
+  package let profile: DeviceProfile?
 
   package init(
     id: RegistrationID, hub: HubName, user: String, platform: Platform, handle: String, tags: [String],
-    installation: String?, registeredAt: UnixTime, createdAt: UnixTime, seenAt: UnixTime? = nil
+    installation: String?, registeredAt: UnixTime, createdAt: UnixTime, seenAt: UnixTime? = nil,
+    profile: DeviceProfile? = nil
   ) {
     self.id = id
     self.hub = hub
@@ -39,6 +42,7 @@ package struct Registration: Hashable, Sendable {
     self.registeredAt = registeredAt
     self.createdAt = createdAt
     self.seenAt = max(seenAt ?? registeredAt, registeredAt)
+    self.profile = profile
   }
 }
 
@@ -52,6 +56,7 @@ extension Registration: JSONWritable {
       json.member("handle", handle)
       json.member("installation", ifPresent: installation)
       json.member("tags", tags)
+      profile?.writeMembers(to: &json)
       json.member("registeredAt", registeredAt)
       json.member("createdAt", createdAt)
       json.member("lastSeen", seenAt)
@@ -74,14 +79,23 @@ package struct RegistrationRequest: Hashable, Sendable {
   package let handle: String
   /// The device's tags besides the user's own; valid tags (`Tag.isValid`).
   package let tags: [String]
+  package let profile: DeviceProfile?
+  /// Whether the caller may register for any user: then the rules of ownership do not apply, and an id that does not
+  /// exist is created.
+  package let isTrusted: Bool
 
-  package init(id: RegistrationID, hub: HubName, user: String, platform: Platform, handle: String, tags: [String]) {
+  package init(
+    id: RegistrationID, hub: HubName, user: String, platform: Platform, handle: String, tags: [String],
+    profile: DeviceProfile? = nil, isTrusted: Bool = false
+  ) {
     self.id = id
     self.hub = hub
     self.user = user
     self.platform = platform
     self.handle = handle
     self.tags = tags
+    self.profile = profile
+    self.isTrusted = isTrusted
   }
 }
 
@@ -97,9 +111,29 @@ package struct InstallationRequest: Hashable, Sendable {
   package let handle: String
   /// The device's tags besides the user's and the installation's own; valid tags (`Tag.isValid`).
   package let tags: [String]
+  /// Without a template: an installation's templates are in `templates`.
+  package let profile: DeviceProfile?
+  /// The installation's templates, each a registration of its own; they replace all former ones.
+  package let templates: [Template]
+  /// Whether the caller may register for any user: then the rules of ownership do not apply.
+  package let isTrusted: Bool
+
+  /// A template of an installation.
+  package struct Template: Hashable, Sendable {
+    /// Its name is not empty, and no other template of the installation has it.
+    package let template: DeviceTemplate
+    /// Tags that it has besides the installation's.
+    package let tags: [String]
+
+    package init(_ template: DeviceTemplate, tags: [String] = []) {
+      self.template = template
+      self.tags = tags
+    }
+  }
 
   package init(
-    installation: String, hub: HubName, user: String, platform: Platform, handle: String, tags: [String] = []
+    installation: String, hub: HubName, user: String, platform: Platform, handle: String, tags: [String] = [],
+    profile: DeviceProfile? = nil, templates: [Template] = [], isTrusted: Bool = false
   ) {
     self.installation = installation
     self.hub = hub
@@ -107,5 +141,8 @@ package struct InstallationRequest: Hashable, Sendable {
     self.platform = platform
     self.handle = handle
     self.tags = tags
+    self.profile = profile
+    self.templates = templates
+    self.isTrusted = isTrusted
   }
 }

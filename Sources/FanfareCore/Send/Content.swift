@@ -1,4 +1,4 @@
-/// The content of a send: a portable message, native payloads of the services, or both.
+/// The content of a send: a portable message, native payloads of the services, or both; or templates.
 ///
 /// On a platform with a native payload the message is not used.
 package struct Content: Hashable, Sendable {
@@ -11,12 +11,27 @@ package struct Content: Hashable, Sendable {
   package let fcm: [UInt8]?
   /// For WNS: toast, tile or badge XML, or a raw payload.
   package let wns: String?
+  /// Header fields for the services, such as `apns-collapse-id` and `x-wns-type`, with names in lower case. They
+  /// replace the ones that are derived from the send.
+  package let headers: [String: String]
+  /// Nothing else is given with it.
+  package let template: TemplateContent?
 
-  package init(message: Message? = nil, apns: [UInt8]? = nil, fcm: [UInt8]? = nil, wns: String? = nil) {
+  package init(
+    message: Message? = nil, apns: [UInt8]? = nil, fcm: [UInt8]? = nil, wns: String? = nil,
+    headers: [String: String] = [:]
+  ) {
     self.message = message
     self.apns = apns
     self.fcm = fcm
     self.wns = wns
+    self.headers = headers
+    template = nil
+  }
+
+  package init(template: TemplateContent) {
+    (message, apns, fcm, wns, headers) = (nil, nil, nil, nil, [:])
+    self.template = template
   }
 
   /// Whether there is nothing to send.
@@ -26,6 +41,7 @@ package struct Content: Hashable, Sendable {
   package var coveredPlatforms: PlatformSet {
     // Pattern matching, because a comparison with nil copies the whole message.
     if case .some = message { return .all }
+    if case .some = template { return .all }
     var set = PlatformSet()
     if case .some = apns { set.insert(PlatformSet(.apns)) }
     if case .some = fcm { set.insert(PlatformSet(.fcm)) }

@@ -40,7 +40,12 @@ package struct APNsRequestWriter {
       text.appendJSON(push.expiresAt.seconds)
       expiry = (push.expiresAt, text, push.expiresAt - now)
     }
-    if let expiry { headers.append(name: Self.expiration, value: expiry.text, indexing: .withoutIndexing) }
+    if let keptUntil = push.rendering.keptUntil {
+      headers.append(
+        name: Self.expiration, value: Array(String(keptUntil.seconds).utf8), indexing: .withoutIndexing)
+    } else if let expiry {
+      headers.append(name: Self.expiration, value: expiry.text, indexing: .withoutIndexing)
+    }
     for field in push.rendering.headers.dropFirst(Self.sharedFieldCount) {
       headers.append(field.name, field.value, indexing: .withoutIndexing)
     }

@@ -62,10 +62,39 @@ package enum APNsRenderer {
       throw .payloadEmpty
     }
     guard body.count <= Platform.apns.payloadLimit else { throw .payloadTooLarge }
-    let pushClass: Class = isBackground ? .background : send.priority == .high ? .alertNow : .alertWhenConvenient
-    guard let key = send.collapseKey, !key.isEmpty else { return RenderedPush(headers: pushClass.fields, body: body) }
+    let pushClass = try pushClass(of: send, isBackground: isBackground)
+    let keptUntil = try content.headers["apns-expiration"].map(moment)
+    guard let key = content.headers["apns-collapse-id"] ?? send.collapseKey, !key.isEmpty else {
+      return RenderedPush(headers: pushClass.fields, body: body, keptUntil: keptUntil)
+    }
     guard key.utf8.count <= maximumCollapseLength, HeaderValue.isSound(key) else { throw .badCollapseID }
-    return RenderedPush(headers: pushClass.fields + [RenderedPush.Field("apns-collapse-id", key)], body: body)
+    return RenderedPush(
+      headers: pushClass.fields + [RenderedPush.Field("apns-collapse-id", key)], body: body, keptUntil: keptUntil)
+  }
+
+  /// The class by the caller's header fields; where they are missing, by the payload and the send's priority.
+  private static func pushClass(of send: SendRequest, isBackground: Bool) throws(PushOutcome) -> Class {
+    var (isBackground, isUrgent) = (isBackground, send.priority == .high)
+    switch send.content.headers["apns-push-type"] {
+    case nil: break
+    case "alert": isBackground = false
+    case "background": isBackground = true
+    default: throw .badHeader
+    }
+    switch send.content.headers["apns-priority"] {
+    case nil: break
+    case "10": isUrgent = true
+    case "1", "5": isUrgent = false
+    default: throw .badHeader
+    }
+    return isBackground ? .background : isUrgent ? .alertNow : .alertWhenConvenient
+  }
+
+  /// The moment of `apns-expiration`: Unix seconds (0: APNs does not keep the push), or a time of RFC 3339.
+  private static func moment(_ text: String) throws(PushOutcome) -> UnixTime {
+    if let seconds = UInt32(text) { return UnixTime(milliseconds: Int64(seconds) * 1000) }
+    guard let moment = UnixTime(utf8: text.utf8Span.span) else { throw .badHeader }
+    return moment
   }
 
   private static func render(_ message: Message, isBackground: Bool) -> [UInt8] {

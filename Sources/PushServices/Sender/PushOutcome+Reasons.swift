@@ -15,6 +15,8 @@ extension PushOutcome {
   static let reservedDataKey = PushOutcome(.rejected, reason: "ReservedDataKey")
   /// The collapse key does not fit a header field of at most 64 bytes.
   static let badCollapseID = PushOutcome(.rejected, reason: "BadCollapseId")
+  /// A header field that the caller gave has a value that the service would refuse.
+  static let badHeader = PushOutcome(.rejected, reason: "BadHeader")
 
   /// The handle is no channel URI of WNS; nothing may be sent to it.
   static let badChannel = PushOutcome(.deviceGone, reason: "BadChannelURI")

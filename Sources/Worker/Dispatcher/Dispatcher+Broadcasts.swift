@@ -61,7 +61,7 @@ extension Dispatcher {
       // divided it already.
       let query =
         now.wall < items[ticket.slot].expiresAt
-        ? AudienceQuery(hub: send.hub, audience: send.audience, platforms: send.coveredPlatforms) : nil
+        ? AudienceQuery(send) : nil
       let broadcast = BroadcastID(hub: send.hub, send: send.identity)
       effects.questions.append(.survey(ticket, query, broadcast, createdBefore: send.acceptedAt))
     }

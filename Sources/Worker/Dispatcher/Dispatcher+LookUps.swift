@@ -49,7 +49,7 @@ extension Dispatcher {
       }
       lookUp.entries.append(LookUp.Entry(purpose: .devices, ticket: ticket, query: lookUp.queries.count))
       // Only the platforms that the send has content for.
-      lookUp.queries.append(AudienceQuery(hub: send.hub, audience: send.audience, platforms: send.coveredPlatforms))
+      lookUp.queries.append(AudienceQuery(send))
     }
   }
 

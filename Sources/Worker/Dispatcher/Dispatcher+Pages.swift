@@ -92,7 +92,7 @@ extension Dispatcher {
     }
     if turn == .whole || room > 0 { take(&page, slot, send, room: room, at: now, into: &effects) }
     if let slice = page.beginLookUp() {
-      let query = AudienceQuery(hub: send.hub, audience: send.audience, platforms: send.coveredPlatforms)
+      let query = AudienceQuery(send)
       // What waits for the rate for longer than `freshness` is looked up again.
       let limit = send.maximumPerSecond.map { max(100, $0 * 2) } ?? Int.max
       effects.questions.append(

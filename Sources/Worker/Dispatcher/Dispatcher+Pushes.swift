@@ -51,13 +51,14 @@ extension Dispatcher {
       return
     }
     let rendered: RenderedPush
-    if let rendering = items[slot].renderings.first(where: { $0.sender == sender }) {
+    let variant = items[slot].devices[index].target.variant
+    if let rendering = items[slot].renderings.first(where: { $0.sender == sender && $0.variant === variant }) {
       rendered = rendering.rendered
     } else {
       guard let service = table.senders[sender] else { return }
       do {
-        rendered = try service.render(send)
-        items[slot].keep(WorkItem.Rendering(sender: sender, rendered: rendered))
+        rendered = try service.render(send.rendered(from: variant, for: service.platform))
+        items[slot].keep(WorkItem.Rendering(sender: sender, variant: variant, rendered: rendered))
       } catch {
         return judge(ticket, error, at: now, into: &effects)
       }

@@ -81,11 +81,15 @@ struct WorkItem: Sendable {
     let counts: OutcomeCounts
   }
 
-  /// The send's payload for one platform.
+  /// The send's payload for one platform and, of a send that is rendered from templates, one variant.
   struct Rendering: Sendable {
     let sender: Int
+    let variant: TemplateVariant?
     let rendered: RenderedPush
   }
+
+  /// More than a page usually has languages and platforms, and few enough to search for every push.
+  private static let maximumRenderings = 24
 
   /// The number of items that this slot has had.
   private(set) var generation: UInt32 = 0
@@ -100,7 +104,7 @@ struct WorkItem: Sendable {
   private(set) var turn = Turn()
   private(set) var devices: [DeviceProgress] = []
   private(set) var progress = Progress()
-  /// One per platform it was rendered for.
+  /// The last ones that were used, at most `maximumRenderings`.
   private(set) var renderings: [Rendering] = []
   /// Set for a record that was deferred.
   private(set) var resumed: Resumed?
@@ -267,7 +271,11 @@ struct WorkItem: Sendable {
     return progress.unacknowledged == 0
   }
 
-  mutating func keep(_ rendering: Rendering) { renderings.append(rendering) }
+  mutating func keep(_ rendering: Rendering) {
+    // Where devices have values of their own, a rendering is of no use to the others.
+    if renderings.count == Self.maximumRenderings { renderings.removeFirst() }
+    renderings.append(rendering)
+  }
 
   /// Hands a device to its sender. Returns whether it is the item's first.
   mutating func submit(_ index: Int, at now: Moment) -> Bool {

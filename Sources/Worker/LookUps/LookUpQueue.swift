@@ -102,7 +102,8 @@ struct LookUpQueue: Sendable {
       lookUp.entries.append(LookUp.Entry(purpose: .recheck, ticket: ticket, query: lookUp.queries.count))
       lookUp.queries.append(
         AudienceQuery(
-          hub: send.hub, audience: audience, platforms: platforms, createdBefore: isForOneUser ? nil : send.acceptedAt))
+          hub: send.hub, audience: audience, platforms: platforms, createdBefore: isForOneUser ? nil : send.acceptedAt,
+          template: send.content.template?.source))
     }
   }
 

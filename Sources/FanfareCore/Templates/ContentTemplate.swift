@@ -1,0 +1,80 @@
+/// A content whose texts are templates, compiled once.
+///
+/// The strings of the portable message, the native payloads and the header fields may be expressions.
+package struct ContentTemplate: Hashable, Sendable {
+  private let content: Content
+  private let title: Template?
+  private let body: Template?
+  private let sound: Template?
+  private let data: [String: Template]
+  private let apns: Template?
+  private let fcm: Template?
+  private let wns: Template?
+  private let headers: [String: Template]
+
+  /// Compiles the texts. Throws an error that names the wrong one, as `message.title` or `native.apns: aps.alert`.
+  package init(_ content: Content) throws(TemplateError) {
+    func compile(
+      _ field: String, _ source: String?, _ make: (String) throws(TemplateError) -> Template
+    ) throws(TemplateError) -> Template? {
+      guard let source else { return nil }
+      do throws(TemplateError) { return try make(source) } catch {
+        throw error.within(error.field.isEmpty ? field : "\(field): \(error.field)")
+      }
+    }
+    func text(_ field: String, _ source: String?) throws(TemplateError) -> Template? {
+      try compile(field, source) { (source) throws(TemplateError) in try Template(source, .text) }
+    }
+    func payload(_ source: String?, _ platform: Platform) throws(TemplateError) -> Template? {
+      try compile("native.\(platform)", source) { (source) throws(TemplateError) in
+        try Template(payload: source, for: platform)
+      }
+    }
+    self.content = content
+    title = try text("message.title", content.message?.title)
+    body = try text("message.body", content.message?.body)
+    sound = try text("message.sound", content.message?.sound)
+    var data: [String: Template] = [:]
+    for (key, value) in content.message?.data ?? [:] { data[key] = try text("message.data.\(key)", value) }
+    self.data = data
+    apns = try payload(content.apns.map { String(decoding: $0, as: UTF8.self) }, .apns)
+    fcm = try payload(content.fcm.map { String(decoding: $0, as: UTF8.self) }, .fcm)
+    wns = try payload(content.wns, .wns)
+    var headers: [String: Template] = [:]
+    for (name, value) in content.headers { headers[name] = try text("native.headers.\(name)", value) }
+    self.headers = headers
+  }
+
+  package var coveredPlatforms: PlatformSet { content.coveredPlatforms }
+
+  /// The names of the properties that its payload for the platform inserts, in lower case.
+  package func names(on platform: Platform) -> Set<String> {
+    let payload: Template? =
+      switch platform {
+      case .apns: apns
+      case .fcm: fcm
+      case .wns: wns
+      }
+    let texts = payload.map { [$0] } ?? [title, body, sound].compactMap { $0 } + data.values
+    return (texts + headers.values).reduce(into: []) { $0.formUnion($1.names) }
+  }
+
+  /// The content for one platform with the values inserted; empty if the template does not cover the platform.
+  package func render(for platform: Platform, _ values: TemplateValues) -> Content {
+    func text(_ template: Template?) -> String? {
+      template.map { String(decoding: $0.render(values), as: UTF8.self) }
+    }
+    let headers = headers.mapValues { String(decoding: $0.render(values), as: UTF8.self) }
+    switch platform {
+    case .apns: if let apns { return Content(apns: apns.render(values), headers: headers) }
+    case .fcm: if let fcm { return Content(fcm: fcm.render(values), headers: headers) }
+    case .wns: if let wns { return Content(wns: text(wns), headers: headers) }
+    }
+    guard let message = content.message else { return Content() }
+    return Content(
+      message: Message(
+        title: text(title), body: text(body), data: data.mapValues { text($0) ?? "" }, badge: message.badge,
+        sound: text(sound)),
+      headers: headers)
+  }
+}

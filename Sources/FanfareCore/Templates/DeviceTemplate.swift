@@ -1,0 +1,53 @@
+/// A template that a device registered for itself.
+package struct DeviceTemplate: Hashable, Sendable {
+  /// The most characters of a template's name.
+  package static let maximumNameLength = 200
+
+  /// Empty if the device gave no name.
+  package let name: String
+  /// The payload for the device's platform.
+  package let body: String
+  /// Header fields of the push, with names in lower case.
+  package let headers: [String: String]
+
+  package init(name: String = "", body: String, headers: [String: String] = [:]) {
+    (self.name, self.body, self.headers) = (name, body, headers)
+  }
+
+  /// Compiles the template for a platform.
+  package func compiled(for platform: Platform) throws(TemplateError) -> ContentTemplate {
+    let content =
+      switch platform {
+      case .apns: Content(apns: Array(body.utf8), headers: headers)
+      case .fcm: Content(fcm: Array(body.utf8), headers: headers)
+      case .wns: Content(wns: body, headers: headers)
+      }
+    return try ContentTemplate(content)
+  }
+}
+
+/// What an app reports about its device besides handle and tags, for templates and local times.
+package struct DeviceProfile: Hashable, Sendable {
+  /// The most attributes of a device.
+  package static let maximumAttributes = 50
+  /// The most bytes of the profile as JSON.
+  package static let maximumLength = 20_480
+
+  /// Set in a registration that exists for its template only: it receives no other sends.
+  package var template: DeviceTemplate?
+  /// A language tag such as `de-AT` (RFC 5646).
+  package var locale: String?
+  /// A name of the IANA time zone database such as `Europe/Vienna`.
+  package var timeZone: String?
+  /// Values that templates may insert, by names in lower case.
+  package var attributes: [String: String]
+
+  package init(
+    template: DeviceTemplate? = nil, locale: String? = nil, timeZone: String? = nil, attributes: [String: String] = [:]
+  ) {
+    (self.template, self.locale, self.timeZone, self.attributes) = (template, locale, timeZone, attributes)
+  }
+
+  /// Whether there is nothing to store.
+  package var isEmpty: Bool { template == nil && locale == nil && timeZone == nil && attributes.isEmpty }
+}
