@@ -16,9 +16,9 @@ import Testing
     var pulse = Pulse(
       process: Pulse.Process(id: id, role: role, version: "1", host: "h", pid: 7, startedAt: 0), time: clock.now())
     let labels = labels.merging(["hub": hub]) { $1 }
-    pulse.samples =
+    pulse.report(
       counters.map { MetricSample($0.key, .counter, labels: labels, value: $0.value) }
-      + gauges.map { MetricSample($0.key, .gauge, labels: labels, value: $0.value) }
+        + gauges.map { MetricSample($0.key, .gauge, labels: labels, value: $0.value) })
     return pulse
   }
 
@@ -29,7 +29,8 @@ import Testing
   /// Whoever may write to the topic must not be able to end the front ends.
   @Test func absurdFiguresOfARecordAreLeftOut() throws {
     var reported = pulse(gauges: ["fanfare_consumer_partitions": 3])
-    reported.samples.append(MetricSample("fanfare_consumer_lag_seconds", .gauge, labels: ["topic": "t"], value: 1e30))
+    reported.report(
+      reported.samples + [MetricSample("fanfare_consumer_lag_seconds", .gauge, labels: ["topic": "t"], value: 1e30)])
     let read = try #require(Pulse(record: try reported.record()))
     #expect(read.samples.map(\.value) == [3])
   }
@@ -116,6 +117,48 @@ import Testing
     #expect(board.members.count == PulseBoard.maximumProcesses)
     #expect(board.histories.count <= PulseBoard.maximumHubs)
     #expect(board.tallies.count <= PulseBoard.maximumTallies)
+  }
+
+  /// A process of 200 hubs. `busy` has accepted the most sends.
+  private func crowded(busy: String, accepted: Double) -> Pulse {
+    var samples = [MetricSample("process_resident_memory_bytes", .gauge, value: 1)]
+    for number in 0..<200 {
+      let hub = "hub-\(number)"
+      let count = hub == busy ? accepted : number == 0 ? 2 : 1
+      samples.append(MetricSample("fanfare_sends_accepted_total", .counter, labels: ["hub": hub], value: count))
+      samples.append(MetricSample("aaa_of_no_page", .gauge, labels: ["hub": hub], value: 1))
+      for platform in 0..<14 {
+        let labels = ["hub": hub, "platform": "\(platform)"]
+        samples.append(MetricSample("fanfare_circuit_state", .gauge, labels: labels, value: 0))
+      }
+    }
+    var crowded = pulse()
+    crowded.report(samples)
+    return crowded
+  }
+
+  @Test func recordOfManyHubsHasTheBusiestOnes() throws {
+    let sent = crowded(busy: "hub-99", accepted: 1000)
+    #expect(sent.samples.count <= Pulse.maximumSamples)
+    let hubs = try #require(sent.hubs)
+    #expect(hubs.contains("hub-99") && hubs.contains("hub-0") && hubs.count == 133)
+    #expect(sent.samples.contains { $0.name == "process_resident_memory_bytes" })
+    #expect(!sent.samples.contains { $0.name == "aaa_of_no_page" && $0.labels["hub"] == "hub-100" })
+    for hub in hubs { #expect(sent.samples.count { $0.labels["hub"] == hub } >= 15) }
+    #expect(try #require(Pulse(record: try sent.record())) == sent)
+  }
+
+  /// What a hub has counted before is no growth of the second in which its process reports it.
+  @Test func hubThatIsReportedAgainShowsNoFalseRate() {
+    var board = PulseBoard()
+    for (busy, accepted) in [("hub-0", 5.0), ("hub-99", 1000), ("hub-99", 1010)] {
+      board.receive(crowded(busy: busy, accepted: accepted), at: clock.now())
+      board.tick(at: clock.now())
+      clock.advance(by: .seconds(1))
+    }
+    #expect(snapshot(board, hub: "hub-99", isWhole: true).history?.accepted.suffix(2) == [0, 10])
+    #expect(!snapshot(board, hub: "hub-99").findings.contains { $0.text.contains("busiest") })
+    #expect(snapshot(board, hub: "hub-98").findings.contains { $0.text.contains("busiest") })
   }
 
   @Test func findingsSayWhatIsWrongTheWorstFirst() {

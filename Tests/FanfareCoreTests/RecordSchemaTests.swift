@@ -72,14 +72,20 @@ import Testing
     #expect(try complaints(about: pulse.record(), schema: "PulseEvent") == [])
     pulse.isLast = false
     pulse.problems = [Pulse.Problem(check: "kafka", problem: "no broker answers")]
-    pulse.samples = [
+    pulse.report([
       MetricSample("fanfare_sends_accepted_total", .counter, labels: ["hub": "zoë"], value: 3),
       MetricSample("process_cpu_seconds", .gauge, value: 1.5e-7),
-    ]
+    ])
     pulse.segments = [Pulse.Segments(hub: "default", send: "\(SendID.random())", segments: 2, pagesAhead: 9)]
     #expect(try complaints(about: pulse.record(), schema: "PulseEvent") == [])
-    pulse.samples[0] = MetricSample(
-      String(repeating: "x", count: Pulse.maximumRecordSize), .counter, labels: [:], value: 3)
+    pulse.report(
+      (0...Pulse.maximumSamples).map {
+        MetricSample("fanfare_sends_accepted_total", .counter, labels: ["hub": "hub-\($0)"], value: 3)
+      })
+    #expect(pulse.hubs?.count == Pulse.maximumSamples)
+    #expect(try complaints(about: pulse.record(), schema: "PulseEvent") == [])
+    let long = String(repeating: "x", count: Pulse.maximumRecordSize)
+    pulse.report([MetricSample(long, .counter, labels: [:], value: 3)])
     #expect(try complaints(about: pulse.record(), schema: "PulseEvent") == ["the record is too large"])
   }
 

@@ -67,6 +67,15 @@ struct Finding: Encodable, Hashable, Sendable {
           remedy: "Replace the file that the configuration names; a running process takes it over without a restart."))
     }
     findings += aboutResults(outcomes, deadLetters)
+    let silent = members.count { !($0.pulse.hubs?.contains(hub) ?? true) }
+    if silent > 0 {
+      findings.append(
+        Finding(
+          level: .notice,
+          text: "The figures of this hub are incomplete: \(silent) of \(members.count) processes serve so many hubs "
+            + "that they report only the busiest ones.",
+          remedy: "The processes' /metrics have the figures of all hubs."))
+    }
     for (series, metric) in metrics where series.name == "fanfare_sender_missing" && metric.value > 0 {
       findings.append(
         Finding(

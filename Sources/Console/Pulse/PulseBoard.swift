@@ -51,6 +51,8 @@ struct PulseBoard: Sendable {
       let seconds = (pulse.time - former.pulse.time) / .seconds(1)
       guard seconds > 0 else { return }
       for (series, value) in member.counters {
+        // A series that the former record has left out may have any past.
+        if former.counters[series] == nil, former.pulse.hubs != nil { continue }
         let before = former.counters[series] ?? 0
         // A counter that has fallen began again.
         let growth = value >= before ? value - before : value

@@ -48,9 +48,6 @@ package struct MetricSample: Hashable, Sendable, Codable {
 }
 
 extension PrometheusMetrics {
-  /// The most series of a pulse. Further ones, in the order of their names, are left out.
-  package static let maximumSamples = 2000
-
   /// Returns the counters that are not zero, all gauges, and the sums and counts of histograms.
   ///
   /// The series of a topic's partitions are joined: their records are added, of their ages the highest counts. So a
@@ -78,6 +75,6 @@ extension PrometheusMetrics {
         }
       }
     }
-    return Array(samples.prefix(Self.maximumSamples))
+    return samples
   }
 }

@@ -49,7 +49,9 @@ package struct Pulse: Hashable, Sendable {
   /// Whether this is the last record of a process that stops.
   package var isLast = false
   package var problems: [Problem] = []
-  package var samples: [MetricSample] = []
+  package internal(set) var samples: [MetricSample] = []
+  /// The hubs whose series the record has, if it could not take those of all.
+  package internal(set) var hubs: [String]?
   /// What a worker holds of broadcasts.
   package var segments: [Segments] = []
 
@@ -68,6 +70,7 @@ extension Pulse {
       let last: Bool?
       let problems: [Problem]
       let samples: [MetricSample]
+      let hubs: [String]?
       let segments: [Segments]?
     }
 
@@ -83,7 +86,7 @@ extension Pulse {
   package func record() throws -> [UInt8] {
     let content = Record.Content(
       process: process, last: isLast ? true : nil, problems: problems, samples: samples,
-      segments: segments.isEmpty ? nil : segments)
+      hubs: hubs, segments: segments.isEmpty ? nil : segments)
     let record = Record(
       specversion: "1.0", id: "\(process.id)/\(time.milliseconds)", type: Self.type, source: "/fanfare/\(process.role)",
       time: time.description, data: content)
@@ -102,6 +105,7 @@ extension Pulse {
     problems = read.data.problems
     // Whoever may write to the topic must not be able to end its readers: larger ones are not exact integers.
     samples = read.data.samples.filter { $0.value.magnitude <= 0x1p53 }
+    hubs = read.data.hubs
     segments = read.data.segments ?? []
   }
 }

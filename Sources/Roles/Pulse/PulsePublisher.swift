@@ -98,7 +98,7 @@ package final class PulsePublisher: Service, NamedService {
     pulse.isLast = isLast
     pulse.problems = problems
     if !isLast {
-      pulse.samples = metrics.samples()
+      pulse.report(metrics.samples())
       pulse.segments = Array((segments?() ?? []).prefix(Self.mostSegments))
     }
     do {
