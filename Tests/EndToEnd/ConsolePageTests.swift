@@ -12,9 +12,11 @@ import Testing
     path: "Console/page.py")
 
   @Test(.timeLimit(.minutes(5)), .enabled(if: ChildProcess.find("chromium") != nil))
-  func anOperatorSeesAndSteersABroadcastAndAStrangerIsRefused() async throws {
+  func anOperatorSeesAndSteersEverythingAndAStrangerIsRefused() async throws {
     try await withDirectory("console") { directory in
-      let demo = try ChildProcess(["demo", "--broadcast", "20000"], name: "demo", directory: directory)
+      let demo = try ChildProcess(
+        ["demo", "--broadcast", "20000"], name: "demo", environment: ["FANFARE_LOG_LEVEL": "notice"],
+        directory: directory)
       defer { demo.destroy() }
       var address: String?
       while address == nil {
@@ -35,6 +37,14 @@ import Testing
       let (output, log) = (try browser.output(), browser.log)
       #expect(status == 0, "\(output) \(log)")
       #expect(output.contains("resumed"))
+      for act in [
+        ["session.opened"], ["send.steered", "state=paused"], ["send.steered", "state=running"],
+        ["send.steered", "maxPerSecond=250"], ["send.steered", "state=cancelled"], ["deadLetters.redriven", "count=1"],
+        ["device.removedOfOther"],
+      ] {
+        let isLogged = demo.log.split(separator: "\n").contains { line in act.allSatisfy { line.contains($0) } }
+        #expect(isLogged, "\(act) is not in the security log: \(demo.log)")
+      }
     }
   }
 }

@@ -55,7 +55,7 @@ async function showOne(main, {signal}, id) {
     return h('button', {type: 'button', disabled: true, class: options?.isDanger && 'danger', onclick: steer},
       title.split(' ')[0]);
   };
-  const pause = act('pause', 'Pause this broadcast?', 'No further page begins; pages that have begun are finished. '
+  const pause = act('pause', 'Pause this broadcast?', 'Workers stop within about a second; pushes in flight are finished. '
     + 'Devices that were not reached wait until it is resumed, or until it expires.', 'The broadcast pauses.');
   const resume = act('resume', 'Resume this broadcast?', 'It goes on where it was paused. No device is reached twice.',
     'The broadcast goes on.');

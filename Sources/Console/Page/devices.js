@@ -61,6 +61,7 @@ export function show(main, {query, signal}) {
       'Remove the device', {isDanger: true})) return;
     await attempt(() => remove('/api/registrations/' + registration.id), 'The device is removed.');
     load();
+    tombstones();
   }
 
   async function test(registration) {

@@ -4,6 +4,8 @@ import {h, fill, card, table, pairs, badge, count, time, ask, attempt} from './d
 import {get, post, may} from './api.js';
 import {paged, sendLink} from './sends.js';
 
+const records = number => `${count(number)} ${number === 1 ? 'record' : 'records'}`;
+
 export function show(main, context) {
   if (context.rest[0]) return showOne(main, context, context.rest[0]);
   const {query, signal} = context;
@@ -11,7 +13,7 @@ export function show(main, context) {
   const chosen = new Set();
   const counts = h('div', {}), content = h('section', {class: 'card'});
   const redriveChosen = h('button', {type: 'button', disabled: true,
-    onclick: () => redrive({ids: [...chosen]}, `${chosen.size} selected letters`)}, 'Redrive selection');
+    onclick: () => redrive({ids: [...chosen]}, chosen.size === 1 ? 'the selected letter' : `${chosen.size} selected letters`)}, 'Redrive selection');
   const redriveAll = reason && h('button', {type: 'button',
     onclick: () => redrive({reason}, `all letters with the reason ${reason}`)}, `Redrive all “${reason}”`);
   fill(main, h('div', {class: 'head'}, h('h1', {}, 'Dead letters'),
@@ -23,11 +25,11 @@ export function show(main, context) {
   async function redrive(selection, words) {
     const trial = await attempt(() => post('/api/dead-letters/redrive', {...selection, dryRun: true}));
     if (!trial) return;
-    const text = `${count(trial.redriven)} records go back to the topics they came from and are processed again. `
-      + `${count(trial.redrivenBefore)} were put back before and are left out.`;
+    const text = `${records(trial.redriven)} will go back where they came from, and be processed again.`
+      + (trial.redrivenBefore > 0 ? ` ${records(trial.redrivenBefore)} left out: put back before.` : '');
     if (!await ask(`Redrive ${words}?`, text, 'Redrive')) return;
     const done = await attempt(() => post('/api/dead-letters/redrive', selection));
-    if (done) await attempt(async () => {}, `${count(done.redriven)} records were put back.`);
+    if (done) await attempt(async () => {}, `Put back: ${records(done.redriven)}.`);
     load();
   }
 

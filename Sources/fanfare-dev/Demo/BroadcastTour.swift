@@ -1,8 +1,10 @@
 import FanfareCore
 import FoundationEssentials
 import FrontEnd
+import Logging
 import Operations
 import PushSimulator
+import RDKafka
 import Registry
 import Roles
 import Synchronization
@@ -19,6 +21,7 @@ struct BroadcastTour: Sendable {
   let registry: SQLiteRegistry
   let simulator: PushSimulator
   let worker: DemoWorker
+  let strays: Strays
   let checks: [any ReadinessCheck]
 
   /// The next step of the demo's own part.
@@ -41,6 +44,7 @@ struct BroadcastTour: Sendable {
     let broadcast: Broadcast?
 
     var delivered: Int { counts?.values.reduce(0) { $0 + ($1["delivered"] ?? 0) } ?? 0 }
+    var done: Int { counts?.values.flatMap(\.values).reduce(0, +) ?? 0 }
   }
 
   /// Devices in a page of the broadcast. A pause waits for a page, so there are at least 20.
@@ -69,7 +73,10 @@ struct BroadcastTour: Sendable {
     let body = #"{"to":{"everyone":true},"message":{"title":"Goal!","body":"3 to 1"},"maxPerSecond":\#(rate)}"#
     let answer = try await api.request("POST", "/api/sends", user: "alice", body: body)
     let id = try JSONDecoder().decode(Report.self, from: answer).id
-    if !isOnce { showCommands(api, id) }
+    if !isOnce {
+      try await strays.post()
+      showCommands(api, id)
+    }
     let start = ContinuousClock.now
     let report = try await follow(id, api)
     let seconds = (ContinuousClock.now - start) / .seconds(1)
@@ -80,18 +87,20 @@ struct BroadcastTour: Sendable {
       {"devices":\(devices),"state":"\(report.state)","delivered":\(report.delivered),"arrived":\(arrived),\
       "repeated":\(counts.duplicates),"pages":\(report.broadcast?.pages ?? 0),"seconds":\((seconds * 100).rounded() / 100)}
       """)
-    return report.state == "cancelled" ? arrived == report.delivered : report.delivered == devices && arrived == devices
+    return arrived == report.delivered && (report.state == "cancelled" || report.done == devices)
   }
 
-  /// 70 % Android, 28 % iPhones, 2 % Windows, 1.6 devices per user.
+  /// 70 % Android, 28 % iPhones, 2 % Windows, 1.6 devices per user. Of those that somebody watches, 2 % fail.
   private func register() async throws {
     let now = SystemWallClock().now()
     for first in stride(from: 0, to: devices, by: 5_000) {
       let applications = (first..<min(first + 5_000, devices)).map { number in
         let (platform, handle): (Platform, String) =
-          switch number % 50 {
-          case 0..<35: (.fcm, "device-\(number)")
-          case 35..<49: (.apns, Population.handle(number))
+          switch number % (isOnce ? 50 : 100) {
+          case 53: (.fcm, "dead-device-\(number)")
+          case 87: (.apns, "0413" + Population.handle(number).dropFirst(4))
+          case 0..<35, 50..<85: (.fcm, "device-\(number)")
+          case 35..<49, 85..<99: (.apns, Population.handle(number))
           default: (.wns, "https://cloud.notify.windows.com/?token=\(number)")
           }
         return InstallationRequest(
@@ -188,6 +197,26 @@ struct BroadcastTour: Sendable {
         kill -9 \(worker.id ?? 0)
 
       """)
+  }
+}
+
+/// Two records that no worker can process, so that there are dead letters to look at.
+struct Strays {
+  let client: KafkaClientConfiguration
+  let topics: Topics
+  let logger: Logger
+
+  func post() async throws {
+    let producer = try Producer(configuration: ProducerConfiguration(client: client), logger: logger)
+    async let running: Void = producer.run()
+    let id = SendID.random()
+    let stranger = #"{"specversion":"1.0","id":"\#(id)","type":"fanfare.send.v9","source":"/stranger","data":{}}"#
+    let records = ["not a CloudEvent", stranger].map {
+      ProducerRecord(topic: topics.sends, key: Array("stray".utf8), value: Array($0.utf8))
+    }
+    for result in await producer.send(records) { _ = try result.get() }
+    await producer.close(timeout: .seconds(5))
+    await running
   }
 }
 

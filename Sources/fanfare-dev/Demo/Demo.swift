@@ -71,7 +71,8 @@ struct Demo {
 
   private func environment(in directory: URL) -> [String: String] {
     [
-      "FANFARE_KAFKA_EMBEDDED": "true", "FANFARE_LOG_LEVEL": "warning",
+      "FANFARE_KAFKA_EMBEDDED": "true",
+      "FANFARE_LOG_LEVEL": ProcessInfo.processInfo.environment["FANFARE_LOG_LEVEL"] ?? "warning",
       "FANFARE_REGISTRY_PATH": directory.appending(path: "registry.sqlite").path,
       "FANFARE_LEDGER_PATH": directory.appending(path: "ledger.sqlite").path,
       // The tour measures what the front end accepts.
@@ -138,6 +139,7 @@ struct Demo {
         ]) { $1 })
       let tour = BroadcastTour(
         devices: devices, isOnce: isOnce, frontEnd: frontEnd, registry: registry, simulator: simulator, worker: worker,
+        strays: Strays(client: try client("strays"), topics: settings.kafka.topics, logger: runtime.logger),
         checks: checks)
       services.append(
         Listener(section: "operations", service: runtime.operationsServer(runtime.routes(checks: checks))))
