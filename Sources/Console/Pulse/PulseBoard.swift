@@ -7,7 +7,7 @@ import Operations
 /// that says its last word is forgotten at once; one that falls silent is listed for a minute.
 struct PulseBoard: Sendable {
   static let maximumProcesses = 300
-  static let maximumHubs = 100
+  static let maximumHubs = 200
   /// The most outcomes and reasons that are counted.
   static let maximumTallies = 2000
   /// After this time without a pulse a process counts as silent, and its rates as zero.
