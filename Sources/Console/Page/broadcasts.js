@@ -13,7 +13,7 @@ export function show(main, context) {
     card('Ended', past, h('p', {}, h('a', {href: '#/sends?kind=broadcast'}, 'Search all broadcasts'))));
   const columns = [
     {name: 'Broadcast', of: s => h('a', {class: 'id', href: '#/broadcasts/' + s.id}, s.id)},
-    {name: 'State', of: stateBadge}, {name: 'To', of: s => audience(s.to)},
+    {name: 'State', of: broadcastBadge}, {name: 'To', of: s => audience(s.to)},
     {name: 'Sender', of: s => s.sender ?? '–'},
     {name: 'Accepted', of: s => time(s.acceptedAt)},
     {name: 'Delivered', num: true, of: s => count(outcomeSum(s.counts).delivered ?? 0)},
@@ -29,6 +29,9 @@ export function show(main, context) {
   }
   every(2000, load, signal);
 }
+
+/** The state of a broadcast, which runs once it is accepted. */
+const broadcastBadge = send => stateBadge({...send, state: send.state === 'accepted' ? 'running' : send.state});
 
 /** Repeats until the signal aborts; the next call begins after the last one has ended. */
 function every(milliseconds, act, signal) {
@@ -81,7 +84,7 @@ async function showOne(main, {signal}, id) {
   async function load() {
     const send = await attempt(() => get(path, signal));
     if (!send || signal.aborted) return;
-    fill(state, stateBadge({...send, course: send.broadcast?.course ?? send.course}));
+    fill(state, broadcastBadge({...send, course: send.broadcast?.course ?? send.course}));
     const sum = outcomeSum(send.counts), all = Object.values(sum).reduce((a, b) => a + b, 0);
     samples.push([performance.now(), all]);
     if (samples.length > 8) samples.shift();

@@ -6,6 +6,19 @@ import {paged, sendLink} from './sends.js';
 
 const records = number => `${count(number)} ${number === 1 ? 'record' : 'records'}`;
 
+/** Redrives a selection request by request: one request takes a limited number of letters. */
+async function redriveAllOf(selection) {
+  const sum = {redriven: 0, redrivenBefore: 0};
+  let cursor;
+  do {
+    const part = await post('/api/dead-letters/redrive', cursor ? {...selection, cursor} : selection);
+    sum.redriven += part.redriven;
+    sum.redrivenBefore += part.redrivenBefore;
+    cursor = part.next;
+  } while (cursor);
+  return sum;
+}
+
 export function show(main, context) {
   if (context.rest[0]) return showOne(main, context, context.rest[0]);
   const {query, signal} = context;
@@ -23,12 +36,12 @@ export function show(main, context) {
 
   /** A dry run tells what would happen; then the visitor decides. */
   async function redrive(selection, words) {
-    const trial = await attempt(() => post('/api/dead-letters/redrive', {...selection, dryRun: true}));
+    const trial = await attempt(() => redriveAllOf({...selection, dryRun: true}));
     if (!trial) return;
     const text = `${records(trial.redriven)} will go back where they came from, and be processed again.`
       + (trial.redrivenBefore > 0 ? ` ${records(trial.redrivenBefore)} left out: put back before.` : '');
     if (!await ask(`Redrive ${words}?`, text, 'Redrive')) return;
-    const done = await attempt(() => post('/api/dead-letters/redrive', selection));
+    const done = await attempt(() => redriveAllOf(selection));
     if (done) await attempt(async () => {}, `Put back: ${records(done.redriven)}.`);
     load();
   }

@@ -4,7 +4,7 @@ import {h, fill, card, table, pairs, badge, count, time, duration, ask, attempt}
 import {get, post, may} from './api.js';
 import {platformName} from './overview.js';
 
-const states = {accepted: 'accent', scheduled: 'accent', settled: 'good', noTarget: '', expired: 'warn',
+const states = {accepted: 'accent', running: 'accent', scheduled: 'accent', settled: 'good', noTarget: '', expired: 'warn',
   deadLettered: 'bad', cancelled: ''};
 export const stateBadge = send => badge(
   send.course && send.course !== 'running' && send.state !== 'cancelled' ? send.course : send.state,
