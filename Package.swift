@@ -118,6 +118,11 @@ let package = Package(
         .embedInCode("Description/docs.js"), .embedInCode("Description/openapi.json"),
       ],
       swiftSettings: house),
+    // The protocol of Azure Notification Hubs, translated to the front end's operations.
+    .target(
+      name: "AzureHub",
+      dependencies: ["FanfareCore", "FrontEnd", crypto, httpTypes, hummingbirdCore, logging, nioCore],
+      swiftSettings: house),
     .target(
       name: "Registry", dependencies: ["FanfareCore", "LocalFile", "PostgreSQL", grdb, grdbSQLite, logging, metrics],
       swiftSettings: house),
@@ -169,7 +174,7 @@ let package = Package(
     .target(
       name: "Roles",
       dependencies: [
-        "Console", "FanfareCore", "FrontEnd", "Hooks", "Ledger", "LocalFile", "Operations", "PostgreSQL",
+        "AzureHub", "Console", "FanfareCore", "FrontEnd", "Hooks", "Ledger", "LocalFile", "Operations", "PostgreSQL",
         "PushServices", "RDKafka", "Registry", "Worker", argumentParser, asyncHTTPClient, configuration, logging,
         metrics, nioCore, nioPosix, nioSSL, serviceLifecycle, unixSignals, yams,
       ],
@@ -264,6 +269,13 @@ let package = Package(
         x509,
       ],
       exclude: ["HTTP2/peer.py", "Tokens/openid-provider.py"],
+      swiftSettings: house),
+    .testTarget(
+      name: "AzureHubTests",
+      dependencies: [
+        "AzureHub", "FanfareCore", "FrontEnd", "Operations", "RDKafka", "Registry", "Support", asyncHTTPClient, crypto,
+        nioCore, nioHTTP1,
+      ],
       swiftSettings: house),
     .testTarget(
       name: "WorkerTests",

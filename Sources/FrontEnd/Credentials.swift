@@ -8,6 +8,8 @@ package enum Credentials: Hashable, Sendable, CustomStringConvertible {
   case bearer(String)
   /// The certificate of a TLS client, which the listener has verified.
   case certificate(ClientCertificate)
+  /// A signature of the request's URL, which only routes of another protocol accept.
+  case signature(URLSignature)
 
   /// The most bytes of a bearer token.
   package static let maximumTokenLength = 8192
@@ -29,6 +31,7 @@ package enum Credentials: Hashable, Sendable, CustomStringConvertible {
     case .basic: "Basic credentials"
     case .bearer: "bearer token"
     case .certificate: "client certificate"
+    case .signature: "URL signature"
     }
   }
 
@@ -99,4 +102,19 @@ package struct ClientCertificate: Hashable, Sendable, CustomStringConvertible {
   package init(der: [UInt8]) { self.der = der }
 
   package var description: String { "client certificate" }
+}
+
+/// A token that signs the URL of the request, or the beginning of it. Its description contains no part of it.
+package struct URLSignature: Hashable, Sendable, CustomStringConvertible {
+  /// The token in the form of its protocol.
+  package let token: String
+  /// Host and port to which the request goes, and its path as it was sent.
+  package let host: String
+  package let path: String
+
+  package init(token: String, host: String, path: String) {
+    (self.token, self.host, self.path) = (token, host, path)
+  }
+
+  package var description: String { "URL signature" }
 }

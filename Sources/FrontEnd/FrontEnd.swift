@@ -43,6 +43,8 @@ package final class FrontEnd: Service {
     package var files: [String: StaticFile] = [:]
     /// Nil: sends are not traced.
     package var tracing: Tracing?
+    /// Make the routes of other protocols, which come before the front end's own.
+    package var protocols: [@Sendable (FrontEndOperations) -> any ProtocolRoutes] = []
 
     package init(
       registry: any DeviceRegistry & RegistrationDirectory, inquiry: any RegistrationInquiry,
@@ -210,6 +212,13 @@ package final class FrontEnd: Service {
     let tracking = TrackingRoutes(
       access: access, history: dependencies.history, broadcasts: dependencies.broadcasts,
       schedule: dependencies.schedule, clock: clock, maximumBodySize: configuration.maximumBodySize)
+    // Before the routes: a middleware applies to those that are added after it.
+    let shared = FrontEndOperations(
+      registry: dependencies.registry, inquiry: dependencies.inquiry, clock: clock, hubs: hubs.map(\.name),
+      maximumBodySize: configuration.maximumBodySize, maximumBatchSize: configuration.maximumBatchSize,
+      access: access, intake: intake, idempotency: idempotency, tracking: tracking)
+    let protocols = dependencies.protocols.map { $0(shared) }
+    if !protocols.isEmpty { router.add(middleware: ProtocolMiddleware(protocols: protocols, desk: desk)) }
     let fallback = access.fallbackHub
     let deadLetters = DeadLetterRoutes(
       access: access, store: dependencies.deadLetters, hubs: [fallback] + hubs.map(\.name).filter { $0 != fallback },

@@ -1,3 +1,4 @@
+import AzureHub
 import Console
 package import FanfareCore
 package import FrontEnd
@@ -95,6 +96,10 @@ package enum APIRole {
       services.append(reader)
       dependencies.pulse = reader
       dependencies.files = ConsolePage.files
+    }
+    if settings.azure.isEnabled {
+      let azure = settings.azure.configuration(of: settings.hubs)
+      dependencies.protocols.append { AzureRoutes(azure, $0) }
     }
     var configuration = configuration
     configuration.sessions = settings.console.sessions

@@ -57,6 +57,7 @@ package struct ConfigurationCheck: Sendable {
             logger: logger)
         }
         try await check { _ = try await hub.tokenKeys(clock: SystemWallClock(), logger: logger) }
+        try await check { _ = try hub.sharedAccess(settings.azure, clock: SystemWallClock(), logger: logger) }
       }
     }
     if roles.contains(.worker) {

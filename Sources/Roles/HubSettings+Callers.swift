@@ -38,6 +38,9 @@ extension HubSettings {
     if let certificateUser {
       authenticators.append(CertificateAuthenticator(hub: name, userFrom: certificateUser, policy: policy))
     }
+    if let sharedAccess = try sharedAccess(runtime.settings.azure, clock: runtime.clock, logger: logger) {
+      authenticators.append(sharedAccess)
+    }
     return HubCallers(
       hub: FrontEndHub(name: name, authenticators: authenticators, quotas: quotas), services: services, checks: checks)
   }

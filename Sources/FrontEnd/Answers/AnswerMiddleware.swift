@@ -65,6 +65,12 @@ struct AnswerDesk: Sendable {
 
   /// Logs a refusal, and makes its answer.
   func answer(to refusal: Refusal, causedBy error: any Error, requestID: String) -> Response {
+    log(refusal, causedBy: error, requestID: requestID)
+    return Problem(refusal: refusal, requestID: requestID).response
+  }
+
+  /// Logs a refusal.
+  func log(_ refusal: Refusal, causedBy error: any Error, requestID: String) {
     let level = refusal.isCausedByCaller ? .debug : refusal.code.answer.logLevel
     if logger.logLevel <= level {
       var metadata: Logger.Metadata = [
@@ -75,7 +81,6 @@ struct AnswerDesk: Sendable {
       if !(error is Refusal) { metadata[LogKeys.cause] = "\(error)" }
       logger.log(level: level, "Request refused", metadata: metadata)
     }
-    return Problem(refusal: refusal, requestID: requestID).response
   }
 }
 

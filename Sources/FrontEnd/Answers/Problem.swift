@@ -1,5 +1,5 @@
-import FanfareCore
-import HTTPTypes
+package import FanfareCore
+package import HTTPTypes
 import Hummingbird
 import Logging
 import NIOCore
@@ -40,7 +40,7 @@ struct Problem {
   /// `Content-Type`, `Cache-Control`, and the header fields that the status requires.
   var headers: HTTPFields {
     var fields: HTTPFields = [.contentType: Self.mediaType, .cacheControl: "no-store"]
-    if let seconds = refusal.retryAfter ?? refusal.code.answer.retryAfter { fields[.retryAfter] = String(seconds) }
+    if let seconds = refusal.secondsToRetry { fields[.retryAfter] = String(seconds) }
     switch refusal.code {
     // A field for each challenge: few clients can split a list of them.
     case .unauthenticated: fields[values: .wwwAuthenticate] = refusal.challenges
@@ -61,7 +61,7 @@ struct Problem {
 
 /// The kinds of failure of a request.
 /// The raw value is a problem's `code` and the label of a metric, and never changes.
-enum ProblemCode: String, CaseIterable, Sendable {
+package enum ProblemCode: String, CaseIterable, Sendable {
   /// The request is not HTTP, or a header field is malformed.
   case malformedRequest
   /// The body is missing, not UTF-8, or not JSON.
@@ -177,15 +177,15 @@ extension ProblemCode {
 ///
 /// The detail names the field, parameter or limit. It never contains a value from the request, because it is sent to
 /// the caller and may be logged.
-struct Refusal: Error, Hashable, CustomStringConvertible {
-  let code: ProblemCode
-  let detail: String
+package struct Refusal: Error, Hashable, CustomStringConvertible {
+  package let code: ProblemCode
+  package let detail: String
   /// For `.unauthenticated`: the challenges of all authenticators.
   var challenges: [String] = []
   /// For `.methodNotAllowed`: the methods that the path has.
-  var allowedMethods: [HTTPRequest.Method] = []
+  package var allowedMethods: [HTTPRequest.Method] = []
   /// Seconds after which the same request may succeed; overrides the default of the code.
-  var retryAfter: Int?
+  package var retryAfter: Int?
   /// For `.overQuota` and `.tooManyFailures`: the quota.
   var quota: QuotaName?
   /// Of an interrupted request: the cursor of the request that continues.
@@ -193,12 +193,16 @@ struct Refusal: Error, Hashable, CustomStringConvertible {
   /// Whether callers can bring it about at will. It is then logged at `debug` only.
   var isCausedByCaller = false
 
-  init(_ code: ProblemCode, _ detail: String) {
+  package init(_ code: ProblemCode, _ detail: String) {
     self.code = code
     self.detail = detail
   }
 
-  var description: String { "\(code.rawValue): \(detail)" }
+  package var description: String { "\(code.rawValue): \(detail)" }
+
+  /// The status of the answer, and the seconds after which the same request may succeed.
+  package var status: HTTPResponse.Status { code.answer.status }
+  package var secondsToRetry: Int? { retryAfter ?? code.answer.retryAfter }
 
   /// Whether a send that was refused for this reason was definitely not accepted.
   var isCertain: Bool { code != .outcomeUnknown && code != .internalError }
@@ -248,7 +252,7 @@ extension Refusal {
   }
 
   /// An error without a field concerns the whole body, otherwise one member of it.
-  init(_ error: JSONError) {
+  package init(_ error: JSONError) {
     if error.field.isEmpty {
       self.init(.malformedBody, "the body \(error.problem)")
     } else {

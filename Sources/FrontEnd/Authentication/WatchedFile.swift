@@ -1,13 +1,13 @@
 import Dispatch
 import FoundationEssentials
-import Logging
+package import Logging
 import Synchronization
 
 /// A file that is read again when it changes.
 ///
 /// It is read on a queue of its own: the caller that triggers it waits, others get the former content. If the new
 /// content is invalid, the former stays and the reason is logged once.
-final class WatchedFile<Content: Sendable>: Sendable {
+package final class WatchedFile<Content: Sendable>: Sendable {
   private struct State {
     var content: Content
     var stamp: FileStamp
@@ -29,7 +29,7 @@ final class WatchedFile<Content: Sendable>: Sendable {
   ///
   /// `name` is the kind of file in log lines: "Password file". Between two checks whether the file has changed lies at
   /// least `interval`. `read` reads the file at a path, for the first time or again; its errors contain no secrets.
-  init(
+  package init(
     path: String, name: String, interval: Duration, now: @escaping @Sendable () -> ContinuousClock.Instant,
     logger: Logger,
     read: @escaping @Sendable (_ path: String, _ isFirst: Bool) throws(FrontEndError) -> Content
@@ -42,7 +42,7 @@ final class WatchedFile<Content: Sendable>: Sendable {
   }
 
   /// Returns the content and its generation, after a check whether the file has changed if one is due.
-  func latest() async -> (content: Content, generation: Int) {
+  package func latest() async -> (content: Content, generation: Int) {
     let now = now()
     let isDue = state.withLock { state in
       guard now >= state.nextCheck else { return false }

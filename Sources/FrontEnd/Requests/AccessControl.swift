@@ -48,13 +48,37 @@ struct AccessControl: Sendable {
     by handle: (Request, FrontEndContext, Caller) async throws -> Response
   ) async throws -> Response {
     let (caller, session) = try await authenticate(request, context)
-    do {
+    return try await recordingRefusals(of: caller, context) {
       if let session { try cookie.requireToken(request, session) }
       if !route.scopes.isEmpty { try caller.require(anyOf: route.scopes) }
       var response = try await handle(request, context, caller)
       // An open page asks for the pulse every second, also while it is unattended.
       if let session, route.path != ProtectedRoute.readPulse.path { try cookie.renew(&response, session, context) }
       return response
+    }
+  }
+
+  /// See `FrontEndOperations.admit`.
+  func admit(
+    _ credentials: Credentials?, to hub: String, _ context: FrontEndContext, anyOf scopes: [Scope],
+    by handle: (Caller) async throws -> Response
+  ) async throws -> Response {
+    guard let credentials else {
+      security.record(.unauthenticated, for: context)
+      throw unauthenticated("credentials are required")
+    }
+    let caller = try await authenticate(credentials, context, to: hub, isOfPage: false) { _, _, _ in }
+    return try await recordingRefusals(of: caller, context) {
+      if !scopes.isEmpty { try caller.require(anyOf: scopes) }
+      return try await handle(caller)
+    }
+  }
+
+  private func recordingRefusals(
+    of caller: Caller, _ context: FrontEndContext, _ handle: () async throws -> Response
+  ) async throws -> Response {
+    do {
+      return try await handle()
     } catch {
       switch Refusal(describing: error).code {
       case .forbidden: security.record(.forbidden, for: context, by: caller)
@@ -67,7 +91,7 @@ struct AccessControl: Sendable {
 
   /// Authenticates credentials that are not in the header section: those of a person who logs in with a page.
   func logIn(_ credentials: Credentials, _ context: FrontEndContext) async throws -> Caller {
-    try await authenticate(credentials, context, isOfPage: true) { _, _, _ in }
+    try await authenticate(credentials, context, to: Self.hubName(context), isOfPage: true) { _, _, _ in }
   }
 
   private func authenticate(
@@ -83,7 +107,8 @@ struct AccessControl: Sendable {
     if let session, session.hub.rawValue != Self.hubName(context) {
       throw unauthenticated("the session belongs to another hub; log in to this one", isOfPage: true)
     }
-    let caller = try await authenticate(credentials, context, isOfPage: isOfPage) { caller, validity, admission in
+    let caller = try await authenticate(credentials, context, to: Self.hubName(context), isOfPage: isOfPage) {
+      caller, validity, admission in
       // Nothing is remembered of a session: its cookie changes, and its requests need the token.
       guard session == nil else { return }
       context.connection.remember(
@@ -101,10 +126,9 @@ struct AccessControl: Sendable {
 
   /// `remember` is called with a caller that is valid for further requests.
   private func authenticate(
-    _ credentials: Credentials, _ context: FrontEndContext, isOfPage: Bool,
+    _ credentials: Credentials, _ context: FrontEndContext, to name: String, isOfPage: Bool,
     remember: (Caller, Validity, LoginGuard.Admission) -> Void
   ) async throws -> Caller {
-    let name = Self.hubName(context)
     let admission: LoginGuard.Admission
     do {
       admission = try logins.admit(credentials, hub: name, from: context.clientAddress)

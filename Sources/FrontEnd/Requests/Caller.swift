@@ -1,11 +1,13 @@
-import FanfareCore
+package import FanfareCore
 
 /// An authenticated user in a hub, and what it may see, steer and send.
 /// User names are compared by bytes: Unicode-equivalent names are different users.
-struct Caller: Sendable {
-  let user: String
-  let scopes: Set<Scope>
+package struct Caller: Sendable {
+  package let user: String
+  package let scopes: Set<Scope>
   let hub: HubEntry
+
+  package var hubName: HubName { hub.name }
 
   /// Whether the user is the caller itself.
   func isNamed(_ user: String) -> Bool { user.utf8.elementsEqual(self.user.utf8) }
@@ -26,7 +28,7 @@ struct Caller: Sendable {
   var mayOperate: Bool { scopes.contains(.operate) }
 
   /// Throws `.forbidden` if the caller has none of the scopes. The refusal names them.
-  func require(anyOf required: [Scope]) throws(Refusal) {
+  package func require(anyOf required: [Scope]) throws(Refusal) {
     guard !required.contains(where: scopes.contains) else { return }
     let names = required.map(\.rawValue)
     throw Refusal(

@@ -7,7 +7,7 @@ import NIOCore
 ///
 /// A `+` stands for itself: handles and user names contain it, and apps do not escape it.
 struct Query {
-  private var parameters: [(name: String, value: String)] = []
+  private(set) var parameters: [(name: String, value: String)] = []
 
   /// Parses a request's query. Throws if a percent escape is malformed or the result is not UTF-8.
   init(of request: Request) throws(Refusal) { try self.init(request.uri.query) }

@@ -89,7 +89,9 @@ struct IdempotencyKey: Hashable, Sendable {
 struct Fingerprint {
   private var hash = SHA256()
 
-  init(_ pieces: String...) {
+  init(_ pieces: String...) { self.init(pieces) }
+
+  init(_ pieces: [String]) {
     for piece in pieces { add(piece.utf8) }
   }
 
@@ -108,7 +110,7 @@ struct Fingerprint {
   var digest: [UInt8] { Array(hash.finalize()) }
 
   /// The first sixteen bytes of the digest as big-endian words.
-  fileprivate var words: (high: UInt64, low: UInt64) {
+  var words: (high: UInt64, low: UInt64) {
     digest.prefix(16).enumerated().reduce(into: (0, 0)) { words, byte in
       if byte.offset < 8 {
         words.high = words.high << 8 | UInt64(byte.element)

@@ -127,6 +127,25 @@ extension Submission {
     try origin.caller.requireScopes(toSend: fields)
     try self.init(
       fields, id: Identities.send(at: now), from: origin,
-      heldUntil: sendAt.flatMap { $0 > now ? $0 : isRepeatable ? now : nil })
+      heldUntil: Self.holding(until: sendAt, isRepeatable: isRepeatable, at: now))
+  }
+
+  /// The moment until which a send is held; nil if it is produced at once.
+  private static func holding(until sendAt: UnixTime?, isRepeatable: Bool, at now: UnixTime) -> UnixTime? {
+    sendAt.flatMap { $0 > now ? $0 : isRepeatable ? now : nil }
+  }
+
+  /// Makes a send that another protocol's request asks for at a time, with the rules of `init(reading:…)`.
+  init(
+    _ fields: SendFields, at sendAt: UnixTime?, from origin: SendOrigin, isRepeatable: Bool
+  ) throws(Refusal) {
+    let now = origin.receivedAt
+    if let sendAt, sendAt > now + Self.maximumDelay {
+      throw Refusal(.invalidParameter, "the time of a send must be at most 366 days ahead")
+    }
+    try origin.caller.requireScopes(toSend: fields)
+    try self.init(
+      fields, id: Identities.send(at: now), from: origin,
+      heldUntil: Self.holding(until: sendAt, isRepeatable: isRepeatable, at: now))
   }
 }

@@ -63,7 +63,7 @@ package struct SessionKey: Sendable {
     switch session.credentials {
     case .basic(let basic): (kind, user, secret) = ("basic", basic.user, basic.password)
     case .bearer(let token): (kind, user, secret) = ("bearer", nil, token)
-    case .certificate: throw Refusal(.impossible, "a session needs a password or a key")
+    case .certificate, .signature: throw Refusal(.impossible, "a session needs a password or a key")
     }
     let content = Content(
       id: session.id, hub: session.hub.rawValue, kind: kind, user: user, secret: secret,

@@ -155,7 +155,8 @@ struct TrackingRoutes: Sendable {
     return report
   }
 
-  private func report(of send: SendID, hub: HubName) async throws -> SendReport? {
+  /// The report of a send; nil if it is unknown.
+  func report(of send: SendID, hub: HubName) async throws -> SendReport? {
     do {
       if let report = try await readingHistory({ try await history.report(of: send, hub: hub) }) { return report }
     } catch {

@@ -22,6 +22,7 @@ import FrontEnd
 ///   a client certificate that names the user; with `none`, certificates are not accepted as credentials. See
 ///   `CertificateAuthenticator.UserSource`.
 /// - `hooks` (list of names): the receivers of the hub's outcomes; see `HookSettings`.
+/// - `azure.…`: see `AzureHubSettings`.
 /// - `quota.…`: see `QuotaPolicy.init(hub:from:)`.
 /// - `apns.…`, `fcm.…`, `wns.…`: see `APNsSettings`, `FCMSettings`, `WNSSettings`.
 package struct HubSettings: Sendable {
@@ -38,6 +39,7 @@ package struct HubSettings: Sendable {
   let tokens: TokenSettings?
   let certificateUser: CertificateAuthenticator.UserSource?
   let hooks: [String]
+  let azure: AzureHubSettings
   package let quotas: QuotaPolicy
   let apns: APNsSettings?
   let fcm: FCMSettings?
@@ -62,6 +64,7 @@ package struct HubSettings: Sendable {
     tokens = reader.collect { () throws(SettingsError) in try TokenSettings(hub: name, from: reader) } ?? nil
     certificateUser = try reader.choiceOrNone("\(prefix).authentication.certificate.userFrom")
     hooks = try Self.hooks(of: name, from: reader)
+    azure = try AzureHubSettings(hub: name, from: reader)
     quotas = try QuotaPolicy(hub: name, from: reader)
     apns = reader.collect { () throws(SettingsError) in try APNsSettings(hub: name, from: reader) } ?? nil
     fcm = reader.collect { () throws(SettingsError) in try FCMSettings(hub: name, from: reader) } ?? nil

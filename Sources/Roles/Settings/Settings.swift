@@ -15,6 +15,7 @@ package struct Settings: Sendable {
   package let api: APISettings
   package let authentication: AuthenticationSettings
   let console: ConsoleSettings
+  package let azure: AzureSettings
   let worker: WorkerSettings
   /// The operations server of each role.
   package let operations: OperationsSettings
@@ -50,6 +51,7 @@ package struct Settings: Sendable {
     }
     let worker = reader.collect { () throws(SettingsError) in try WorkerSettings(from: reader) }
     let console = reader.collect { () throws(SettingsError) in try ConsoleSettings(from: reader) }
+    let azure = reader.collect { () throws(SettingsError) in try AzureSettings(from: reader) }
     let operations = reader.collect { () throws(SettingsError) in try OperationsSettings(from: reader) }
     let log = reader.collect { () throws(SettingsError) in try LogSettings(from: reader) }
     let tracing = reader.collect { () throws(SettingsError) in try TracingSettings(from: reader) }
@@ -59,11 +61,11 @@ package struct Settings: Sendable {
     hooks = HookSettings.all(of: hubs, from: reader)
     if let error = SettingsError(reader.mistakes) { throw error }
     guard let kafka, let registry, let days, let ledger, let authentication, let api, let worker, let operations,
-      let console, let log, let tracing
+      let console, let azure, let log, let tracing
     else { preconditionFailure("a section of the settings failed without a mistake") }
     (self.kafka, self.registry, self.ledger, self.authentication) = (kafka, registry, ledger, authentication)
     (self.api, self.worker, self.operations, self.console) = (api, worker, operations, console)
-    (self.log, self.tracing) = (log, tracing)
+    (self.azure, self.log, self.tracing) = (azure, log, tracing)
     registrationLifetime = days == 0 ? nil : .seconds(Int64(days) * 86_400)
   }
 

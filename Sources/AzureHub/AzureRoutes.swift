@@ -1,0 +1,108 @@
+package import FanfareCore
+package import FrontEnd
+import HTTPTypes
+package import HummingbirdCore
+
+/// Where the protocol of Azure Notification Hubs is served.
+package struct AzureConfiguration: Sendable {
+  /// The components of a path that stands before every hub; empty for none.
+  package var prefix: [String] = []
+  /// The names of hosts whose requests are all in this protocol, and by which clients know the server.
+  package var hosts: [String] = []
+  /// Further names of hubs, in lower case.
+  package var aliases: [String: HubName] = [:]
+
+  package init() {}
+}
+
+/// The routes of Azure Notification Hubs, for clients that were written for it.
+///
+/// They translate requests to the operations of the front end's own routes and answer in Azure's form. They are
+/// lenient: names of hubs, paths and queries in any letter case, a slash at the end, any `api-version` or none.
+package struct AzureRoutes: ProtocolRoutes {
+  /// What begins with these is the front end's own, unless the request has one of Azure's tokens.
+  private static let reserved: Set<String> = ["api", "hubs", "docs", "console", "healthz", "openapi.json"]
+
+  private let configuration: AzureConfiguration
+  private let operations: FrontEndOperations
+  private let routes: [AzureRoute]
+  /// By name in lower case.
+  private let hubs: [String: HubName]
+  private let fallback: HubName
+
+  package init(_ configuration: AzureConfiguration, _ operations: FrontEndOperations) {
+    (self.configuration, self.operations) = (configuration, operations)
+    hubs = configuration.aliases.merging(operations.hubs.map { ($0.rawValue, $0) }) { $1 }
+    fallback = operations.hubs.first { $0 == .default } ?? operations.hubs.first ?? .default
+    routes = SendRoutes(operations).routes
+  }
+
+  package func pattern(of request: Request) -> String? {
+    guard let target = AzureTarget(path: request.uri.path, prefix: configuration.prefix) else {
+      // A request that only the host or the token shows to be of this protocol is refused in its form.
+      return isMarked(request) ? "/{hub}" : nil
+    }
+    guard isMarked(request) || !configuration.prefix.isEmpty || isOfHub(target) else { return nil }
+    return find(request.method, target)?.route.pattern ?? "/{hub}/{other}"
+  }
+
+  package func respond(to request: ProtocolRequest) async throws -> Response {
+    guard let target = AzureTarget(path: request.request.uri.path, prefix: configuration.prefix) else {
+      throw Refusal(.notFound, "No service is hosted at the specified address.")
+    }
+    let (method, field) = (request.request.method, request.request.headers[.authorization])
+    let found = find(method, target)
+    let hub = hubs[target.hub.lowercased()]
+    let azure = try AzureRequest(request, target, hub: hub, parameters: found?.parameters ?? [])
+    let credentials = field.flatMap { field in
+      SharedAccessToken.isToken(field)
+        ? Credentials.signature(
+          URLSignature(token: field, host: request.request.head.authority ?? "", path: request.request.uri.path)) : nil
+    }
+    // No hub has this name: an unknown one is refused as a wrong token is.
+    let name = hub?.rawValue ?? "?"
+    var response = try await operations.admit(request, with: credentials, to: name, anyOf: []) { caller in
+      guard let found else { throw refusal(of: target) }
+      guard found.route.right.isGranted(to: caller) else {
+        throw found.route.right == .manage ? AzureAnswer.lacksManage : AzureAnswer.lacksRight
+      }
+      return try await found.route.handle(azure, caller)
+    }
+    AzureAnswer.complete(&response, of: request)
+    return response
+  }
+
+  package func answer(to refusal: Refusal, of request: ProtocolRequest) -> Response {
+    AzureAnswer.answer(to: refusal, of: request, at: operations.clock.now())
+  }
+
+  /// Whether host or token show that a request is of this protocol, whatever its path.
+  private func isMarked(_ request: Request) -> Bool {
+    if let field = request.headers[.authorization], SharedAccessToken.isToken(field) { return true }
+    guard !configuration.hosts.isEmpty, let host = request.head.authority?.lowercased() else { return false }
+    return configuration.hosts.contains { host == $0 || host.hasPrefix("\($0):") }
+  }
+
+  private func isOfHub(_ target: AzureTarget) -> Bool {
+    let name = target.hub.lowercased()
+    return hubs[name] != nil && !Self.reserved.contains(name)
+  }
+
+  private func find(_ method: HTTPRequest.Method, _ target: AzureTarget) -> (route: AzureRoute, parameters: [String])? {
+    matches(target).first { $0.route.method == method }
+  }
+
+  /// The routes of all methods that match, the most definite ones first.
+  private func matches(_ target: AzureTarget) -> [(route: AzureRoute, parameters: [String])] {
+    routes.compactMap { route in route.parameters(in: target.segments).map { (route, $0) } }
+      .sorted { $0.0.openness < $1.0.openness }
+  }
+
+  private func refusal(of target: AzureTarget) -> Refusal {
+    let methods = matches(target).map(\.route.method)
+    guard !methods.isEmpty else { return Refusal(.notFound, "No service is hosted at the specified address.") }
+    var refusal = Refusal(.methodNotAllowed, "The specified HTTP verb is not supported here.")
+    refusal.allowedMethods = methods
+    return refusal
+  }
+}

@@ -1,0 +1,79 @@
+import FanfareCore
+import FrontEnd
+import HTTPTypes
+import HummingbirdCore
+
+/// A request in Azure's protocol: `/{hub}/messages?api-version=2020-06&direct`.
+struct AzureRequest: Sendable {
+  let original: ProtocolRequest
+  /// The hub as the path names it; it may not exist.
+  let hubText: String
+  /// The hub that is meant by it; nil if there is none.
+  let hub: HubName?
+  /// The path in front of the hub, without a slash at its end.
+  let prefix: String
+  /// The parts of the path that the route's pattern leaves open, decoded.
+  let parameters: [String]
+  /// Names in lower case.
+  private let query: [(name: String, value: String)]
+
+  init(_ request: ProtocolRequest, _ target: AzureTarget, hub: HubName?, parameters: [String]) throws(Refusal) {
+    original = request
+    (hubText, self.hub, prefix, self.parameters) = (target.hub, hub, target.prefix, parameters)
+    query = try request.query().map { ($0.name.lowercased(), $0.value) }
+  }
+
+  /// The value of a query parameter in any letter case; empty if it has none, nil if it is missing.
+  func value(_ name: String) -> String? { query.first { $0.name == name }?.value }
+
+  /// Whether a flag is given, as `direct`, `direct=` or `direct=true`.
+  func has(_ flag: String) -> Bool { value(flag).map { $0.lowercased() != "false" } ?? false }
+
+  /// The first value of a header field; nil if it is missing or empty.
+  func header(_ name: HTTPField.Name) -> String? {
+    original.request.headers[name].flatMap { $0.isEmpty ? nil : $0 }
+  }
+
+  /// The version of the protocol that the client asks for; the newest if it names none.
+  var version: String { value("api-version").flatMap { $0.isEmpty ? nil : $0 } ?? "2020-06" }
+
+  /// The root of the hub as a URL: `https://ns.example.com/hub`.
+  var root: String {
+    let host = original.request.head.authority ?? "localhost"
+    return "\(original.isSecure ? "https" : "http")://\(host)\(prefix)/\(hubText)"
+  }
+
+  /// The URL of something in the hub: `https://ns.example.com/hub/messages/{id}?api-version=2020-06`.
+  func location(_ path: String, flags: [String] = []) -> String {
+    let version = version.utf8.allSatisfy { $0.isLetterOrDigit || "-._".utf8.contains($0) } ? version : "2020-06"
+    return "\(root)/\(path)?api-version=\(version)" + flags.map { "&\($0)" }.joined()
+  }
+
+  /// The whole body, not larger than `api`'s usual limit.
+  func body(upTo limit: Int) async throws -> ArraySlice<UInt8> { try await original.body(upTo: limit) }
+}
+
+/// The target of a request: an optional prefix, the hub, and the path below it.
+struct AzureTarget: Sendable {
+  let prefix: String
+  /// Decoded.
+  let hub: String
+  /// Decoded.
+  let segments: [String]
+
+  /// Divides a path; nil if it does not begin with the prefix, names no hub, or has a malformed escape. Letter case,
+  /// repeated slashes and one at the end play no part.
+  init?(path: String, prefix: [String]) {
+    var segments: [String] = []
+    for part in path.split(separator: "/") {
+      guard let segment = ProtocolRequest.decoded(part) else { return nil }
+      segments.append(segment)
+    }
+    guard segments.count > prefix.count,
+      zip(segments, prefix).allSatisfy({ $0.lowercased() == $1.lowercased() })
+    else { return nil }
+    self.prefix = prefix.map { "/\($0)" }.joined()
+    hub = segments[prefix.count]
+    self.segments = Array(segments[(prefix.count + 1)...])
+  }
+}

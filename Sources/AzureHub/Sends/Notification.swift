@@ -1,0 +1,127 @@
+import FanfareCore
+import FrontEnd
+import HTTPTypes
+
+/// What a request sends: the payload of a format, and the header fields for the push service.
+struct Notification: Sendable {
+  /// The send without its audience.
+  private(set) var fields = SendFields()
+  /// The platform of a native payload; nil for the properties of templates.
+  let platform: Platform?
+  private let expression: String
+  private let format: String
+  private let body: ArraySlice<UInt8>
+
+  /// Reads the header fields of a request and its body.
+  init(of headers: HTTPFields, body: ArraySlice<UInt8>) throws(Refusal) {
+    guard let format = headers[.notificationFormat] else {
+      throw Refusal(.malformedRequest, "The header ServiceBusNotification-Format is missing.")
+    }
+    (self.format, self.body) = (format.lowercased(), body)
+    expression = headers[.notificationTags] ?? ""
+    switch self.format {
+    case "apple": platform = .apns
+    case "gcm", "fcmv1": platform = .fcm
+    case "windows": platform = .wns
+    case "template": platform = nil
+    case "windowsphone", "adm", "baidu", "browser", "xiaomi", "nokiax", "fcm":
+      throw Refusal(
+        .invalidField,
+        "The format \(self.format) is not supported; the formats are apple, gcm, fcmv1, windows and template.")
+    default:
+      throw Refusal(
+        .invalidField,
+        "ServiceBusNotification-Format is unknown; the formats are apple, gcm, fcmv1, windows and template.")
+    }
+    guard !body.isEmpty else { throw Refusal(.malformedBody, "The notification has no body.") }
+    guard let platform else {
+      fields.template = try TemplateContent(properties: Self.properties(body))
+      return
+    }
+    fields.platforms = PlatformSet(platform)
+    switch platform {
+    case .apns: fields.apns = try Self.object(body)
+    case .fcm: fields.fcm = try Self.message(body)
+    case .wns:
+      guard let text = String(validating: body, as: UTF8.self) else {
+        throw Refusal(.malformedBody, "The notification is not UTF-8.")
+      }
+      fields.wns = text
+    }
+    fields.headers = try Self.headers(of: headers, for: platform)
+  }
+
+  /// The audience of the request's tags: everyone without any.
+  func audience(of request: AzureRequest) throws(Refusal) -> Audience { try AzureTag.audience(of: expression) }
+
+  /// What makes two sends the same.
+  var identity: [String] {
+    [format, expression, String(decoding: body, as: UTF8.self)]
+      + fields.headers.sorted { $0.key < $1.key }.flatMap { [$0.key, $0.value] }
+  }
+
+  /// A JSON object, as it is.
+  private static func object(_ body: ArraySlice<UInt8>) throws(Refusal) -> [UInt8] {
+    do throws(JSONError) {
+      var reader = try JSONReader(body)
+      guard try reader.nextKind() == .object else { throw reader.error("must be a JSON object") }
+      let object = Array(try reader.readRaw())
+      try reader.finish()
+      return object
+    } catch {
+      throw Refusal(error)
+    }
+  }
+
+  /// A message for FCM: the value of `message` of an FCM v1 request, or a body of the older protocol.
+  private static func message(_ body: ArraySlice<UInt8>) throws(Refusal) -> [UInt8] {
+    let whole = try object(body)
+    var message: [UInt8]?
+    do throws(JSONError) {
+      var reader = try JSONReader(whole[...])
+      try reader.readObject { (key, reader) throws(JSONError) in
+        if "message" ~= key, try reader.nextKind() == .object {
+          message = Array(try reader.readRaw())
+        } else {
+          try reader.skipValue()
+        }
+      }
+    } catch {
+      throw Refusal(error)
+    }
+    return message ?? whole
+  }
+
+  /// The properties of a template send: a flat object of strings.
+  private static func properties(_ body: ArraySlice<UInt8>) throws(Refusal) -> [String: String] {
+    do throws(JSONError) {
+      var reader = try JSONReader(body, refusesLoneSurrogates: true)
+      let properties = try reader.readTemplateValues(maximum: TemplateContent.maximumProperties)
+      try reader.finish()
+      return properties
+    } catch {
+      throw Refusal(error)
+    }
+  }
+
+  /// The request's header fields that the push service of the platform knows, by their names in lower case.
+  private static func headers(of fields: HTTPFields, for platform: Platform) throws(Refusal) -> [String: String] {
+    var headers: [String: String] = [:]
+    for field in fields {
+      // The type of the request is not that of the push: it follows from the push's kind.
+      guard PushHeader.platform(of: field.name.canonicalName) == platform, field.name != .contentType else { continue }
+      guard PushHeader.isSound(field.value) else {
+        throw Refusal(
+          .malformedRequest, "\(field.name) must have 1 to \(PushHeader.maximumLength) visible ASCII characters.")
+      }
+      headers[field.name.canonicalName] = field.value
+    }
+    return headers
+  }
+}
+
+extension HTTPField.Name {
+  // The initialiser returns nil only for invalid field names; these literals are valid.
+  static let notificationFormat = HTTPField.Name("ServiceBusNotification-Format")!
+  static let notificationTags = HTTPField.Name("ServiceBusNotification-Tags")!
+}

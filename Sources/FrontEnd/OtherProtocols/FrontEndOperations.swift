@@ -1,0 +1,66 @@
+package import FanfareCore
+import HTTPTypes
+package import HummingbirdCore
+import Operations
+
+/// The operations behind the front end's routes, for routes of other protocols: with the same quotas, metrics and
+/// security log, on the same stores and topics.
+package struct FrontEndOperations: Sendable {
+  package let registry: any DeviceRegistry & RegistrationDirectory
+  package let inquiry: any RegistrationInquiry
+  package let clock: any WallClock
+  /// The hubs, by name.
+  package let hubs: [HubName]
+  /// The most bytes of a usual body.
+  package let maximumBodySize: Int
+  /// The most bytes of a body with many sends.
+  package let maximumBatchSize: Int
+  let access: AccessControl
+  let intake: SendIntake
+  let idempotency: Idempotency
+  let tracking: TrackingRoutes
+
+  /// Handles a request of a caller who has one of the scopes, and records refusals; without scopes any caller may.
+  ///
+  /// The hub's authenticators check the credentials; an unknown hub is refused as wrong credentials are.
+  /// Throws `.unauthenticated`, `.forbidden`, the errors of the authenticators, and those of `handle`.
+  package func admit(
+    _ request: ProtocolRequest, with credentials: Credentials?, to hub: String, anyOf scopes: [Scope],
+    by handle: (Caller) async throws -> Response
+  ) async throws -> Response {
+    try await access.admit(credentials, to: hub, request.context, anyOf: scopes, by: handle)
+  }
+
+  /// Completes a registration of the request's user, from whose quota it is taken.
+  package func complete(_ request: RegistrationRequest, by caller: Caller) async throws -> Registration {
+    try await charge(request.user, by: caller)
+    return try await registry.complete(request, at: clock.now())
+  }
+
+  /// Registers an installation of the request's user, from whose quota it is taken.
+  package func install(_ request: InstallationRequest, by caller: Caller) async throws -> Registration {
+    try await charge(request.user, by: caller)
+    return try await registry.install(request, at: clock.now())
+  }
+
+  /// Replaces an installation if it is still `former`; see `RegistrationDirectory.revise`.
+  package func revise(
+    _ former: Registration, by request: InstallationRequest, of caller: Caller
+  ) async throws -> Registration {
+    try await charge(request.user, by: caller)
+    return try await registry.revise(former, by: request, at: clock.now())
+  }
+
+  /// Removes a registration of any user. Throws `.notFound`.
+  package func remove(_ registration: Registration, by caller: Caller, _ request: ProtocolRequest) async throws {
+    try await registry.remove(registration.id, hub: registration.hub, user: registration.user, at: clock.now())
+    access.security.record(
+      caller.owns(registration) ? .deviceRemoved : .othersDeviceRemoved, for: request.context, by: caller,
+      details: ["registration.id": registration.id.description])
+  }
+
+  /// Takes a permit for one change of a user's registration. Throws `.overQuota`.
+  package func charge(_ user: String, by caller: Caller) async throws {
+    try await caller.hub.quotas.charge(1, to: .registrations, of: user, at: clock.now())
+  }
+}

@@ -1,0 +1,104 @@
+package import AzureHub
+package import FanfareCore
+import FrontEnd
+package import Logging
+
+/// The protocol of Azure Notification Hubs, which front ends serve beside their own.
+///
+/// - `azure.enabled` (true or false, default false)
+/// - `azure.rulesFile` (text): the file of the shared access rules for all hubs; see `SharedAccessRules`. Read again when
+///   it changes.
+/// - `azure.prefix` (text): the path in front of the hub's name, such as `azure`; by default there is none.
+/// - `azure.hosts` (list of names, default none): hosts whose requests are all in this protocol. Without one, requests
+///   are told by their path and token.
+package struct AzureSettings: Sendable {
+  package let isEnabled: Bool
+  fileprivate let rulesFile: SecretFile?
+  private let prefix: [String]
+  fileprivate let hosts: [String]
+
+  init(from reader: SettingsReader) throws(SettingsError) {
+    isEnabled = try reader.bool("azure.enabled", default: false)
+    rulesFile = try reader.secretFile(at: "azure.rulesFile")
+    prefix = try reader.optionalString("azure.prefix")?.split(separator: "/").map(String.init) ?? []
+    guard prefix.allSatisfy({ Tag.isValid($0) }) else {
+      throw SettingsError("azure.prefix", "must be a path of letters, digits, '-', '_' and '.', such as azure")
+    }
+    hosts = try reader.strings("azure.hosts").map { $0.lowercased() }
+    guard hosts.allSatisfy({ !$0.isEmpty && !$0.contains("/") && !$0.contains(":") }) else {
+      throw SettingsError("azure.hosts", "must be a list of host names without a port, such as ns.example.com")
+    }
+  }
+
+  /// The routes' configuration for the hubs.
+  package func configuration(of hubs: [HubSettings]) -> AzureConfiguration {
+    var configuration = AzureConfiguration()
+    (configuration.prefix, configuration.hosts) = (prefix, hosts)
+    for hub in hubs {
+      for name in hub.azure.names { configuration.aliases[name.lowercased()] = hub.name }
+    }
+    return configuration
+  }
+}
+
+/// A hub in the protocol of Azure Notification Hubs. All keys are under `hub.NAME.azure.`.
+///
+/// - `rulesFile` (text): the file of the hub's shared access rules; see `SharedAccessRules`. Read again when it changes.
+/// - `names` (list of texts, default none): further names of the hub in this protocol, in any letter case.
+package struct AzureHubSettings: Sendable {
+  fileprivate let rulesFile: SecretFile?
+  fileprivate let names: [String]
+
+  init(hub: HubName, from reader: SettingsReader) throws(SettingsError) {
+    rulesFile = try reader.secretFile(at: "hub.\(hub).azure.rulesFile")
+    names = try reader.strings("hub.\(hub).azure.names")
+    guard names.allSatisfy({ (1...260).contains($0.utf8.count) && Tag.isValid($0) }) else {
+      throw SettingsError("hub.\(hub).azure.names", "must be a list of names of letters, digits, '-', '_' and '.'")
+    }
+  }
+}
+
+extension HubSettings {
+  /// Authenticates callers by shared access signatures; nil if the protocol is off.
+  ///
+  /// Throws an error that names the key of an unusable file, or says that the hub has no rules.
+  package func sharedAccess(
+    _ settings: AzureSettings, clock: any WallClock, logger: Logger
+  ) throws(SettingsError) -> SharedAccessAuthenticator? {
+    guard settings.isEnabled else { return nil }
+    guard azure.rulesFile != nil || settings.rulesFile != nil else {
+      throw SettingsError("hub.\(name).azure.rulesFile", "is missing: without rules no client of Azure can log in")
+    }
+    return SharedAccessAuthenticator(
+      hub: name, own: try azure.rulesFile?.rules(logger: logger),
+      namespace: try settings.rulesFile?.rules(logger: logger), hosts: settings.hosts, clock: clock)
+  }
+
+  /// The hub's shared access rules, those for all hubs last.
+  package func sharedAccessRules(_ settings: AzureSettings) throws(SettingsError) -> [SharedAccessRule] {
+    try (azure.rulesFile?.parsed().rules ?? []) + (settings.rulesFile?.parsed().rules ?? [])
+  }
+}
+
+extension SecretFile {
+  fileprivate func parsed() throws(SettingsError) -> SharedAccessRules {
+    let text = try text()
+    do throws(FrontEndError) { return try SharedAccessRules(parsing: text) } catch {
+      throw SettingsError(key, "names a file that cannot be used: \(error)")
+    }
+  }
+
+  fileprivate func rules(logger: Logger) throws(SettingsError) -> SharedAccessFile {
+    // The first reading here, because of its errors.
+    _ = try parsed()
+    do throws(FrontEndError) {
+      return try SharedAccessFile(path: path, logger: logger) { _ throws(FrontEndError) in
+        do throws(SettingsError) { return try text() } catch {
+          throw FrontEndError(.configuration, "\(error)")
+        }
+      }
+    } catch {
+      throw SettingsError(key, "names a file that cannot be used: \(error)")
+    }
+  }
+}
