@@ -9,7 +9,7 @@ import FoundationEssentials
 /// A run must end without a trap, and what is read must be written and read again as the same value.
 enum FuzzTarget: String, CaseIterable {
   case json, tags, send, segment, status, retry, deadLetter, commit, http1Server, http2, http2Server, channel, values,
-    jwt
+    jwt, template
 
   private static let time = UnixTime(milliseconds: 1_795_248_000_123)
 
@@ -43,6 +43,24 @@ enum FuzzTarget: String, CaseIterable {
       precondition(uri.pathAndQuery.hasPrefix("/") && uri.pathAndQuery.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F })
     case .values: Self.readValues(String(decoding: bytes, as: UTF8.self))
     case .jwt: Self.readToken(bytes)
+    case .template: Self.renderTemplate(String(decoding: bytes, as: UTF8.self))
+    }
+  }
+
+  /// The first line is the value of every property, the rest the template. A rendered payload can be read.
+  private static func renderTemplate(_ text: String) {
+    let parts = text.split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+    guard parts.count == 2 else { return }
+    for syntax in [Template.Syntax.json, .xml, .text] {
+      guard let template = try? Template(parts[1], syntax) else { continue }
+      let properties = Dictionary(uniqueKeysWithValues: template.names.map { ($0, parts[0]) })
+      let payload = template.render(TemplateValues(properties: properties))
+      let rendered = String(decoding: payload, as: UTF8.self)
+      guard syntax != .text else { continue }
+      // What was inserted is a string or a text, and so at most an expression for the next reader.
+      do { _ = try Template(rendered, syntax) } catch {
+        precondition(error.character != nil || rendered.utf8.count > Template.maximumLength, "a value left its place")
+      }
     }
   }
 

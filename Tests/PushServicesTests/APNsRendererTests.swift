@@ -92,4 +92,22 @@ import Testing
       }
     }
   }
+
+  @Test func headersOfTheCallerReplaceTheDerivedOnes() throws {
+    let payload = Array(#"{"aps":{"alert":"A"}}"#.utf8)
+    func rendering(_ headers: [String: String]) throws -> RenderedPush {
+      try render(Fixtures.send(Content(apns: payload, headers: headers), collapseKey: "own"))
+    }
+    let plain = try rendering(["x-wns-tag": "t"])
+    #expect(plain.headers.map(\.name) == ["apns-push-type", "apns-priority", "apns-collapse-id"])
+    #expect(plain.keptUntil == nil)
+    let changed = try rendering(["apns-priority": "5", "apns-collapse-id": "theirs", "apns-expiration": "0"])
+    #expect(changed.headers.map(\.value) == ["alert", "5", "theirs"])
+    #expect(changed.keptUntil == UnixTime(milliseconds: 0))
+    #expect(field(try rendering(["apns-push-type": "background"]), "apns-priority") == "5")
+    #expect(try rendering(["apns-expiration": "2026-12-01T08:00:00Z"]).keptUntil == UnixTime("2026-12-01T08:00:00Z"))
+    for bad in ["apns-push-type", "apns-priority", "apns-expiration"] {
+      #expect(throws: PushOutcome(.rejected, reason: "BadHeader")) { try rendering([bad: "x"]) }
+    }
+  }
 }

@@ -132,4 +132,15 @@ import Testing
   @Test func correlationVector() {
     #expect(WNSCorrelation.vector(of: Fixtures.pushID) == "EREiIjMzhESFVWZmd3eIiA.0")
   }
+
+  @Test func headersOfTheCallerReplaceTheDerivedOnes() throws {
+    let headers = ["x-wns-type": "wns/raw", "x-wns-ttl": "60", "content-type": "application/octet-stream"]
+    let rendering = try WNSRenderer.render(
+      Fixtures.send(Content(wns: "<toast/>", headers: headers.merging(["apns-priority": "5"]) { $1 })))
+    let fields = Dictionary(grouping: rendering.headers, by: \.name).mapValues { $0.map(\.value) }
+    #expect(fields == headers.mapValues { [$0] }.merging(["x-wns-priority": ["1"]]) { $1 })
+    #expect(throws: PushOutcome(.rejected, reason: "BadHeader")) {
+      try WNSRenderer.render(Fixtures.send(Content(wns: "<toast/>", headers: ["x-wns-tag": "a\r\nb: c"])))
+    }
+  }
 }

@@ -1,0 +1,96 @@
+import FanfareCore
+import Support
+import Synchronization
+import Testing
+
+@testable import Worker
+
+/// Sends that are rendered from templates.
+@Suite struct TemplateDispatchTests {
+  private static let content = Content(
+    template: TemplateContent(name: "score", version: 2, properties: ["score": "3 to 1"]))
+
+  @Test func devicesWithOneVariantShareARendering() throws {
+    let sender = ContentSender(.apns)
+    var desk = Desk(senders: [.default: [.apns: sender]])
+    let (english, german) = (try Self.variant("Score: "), try Self.variant("Spielstand: "))
+    desk.registry[.user("bob")] = [english, german, english, german].enumerated().map { index, variant in
+      Self.target("\(index)", variant)
+    }
+    desk.deliver(desk.send(to: .user("bob"), content: Self.content))
+    #expect(desk.queries.map(\.template) == [.hub(name: "score", version: 2)])
+    let bodies = desk.pushes.map { String(decoding: $0.rendering.body, as: UTF8.self) }
+    #expect(bodies.sorted() == ["Score: 3 to 1", "Score: 3 to 1", "Spielstand: 3 to 1", "Spielstand: 3 to 1"])
+    #expect(sender.renderings == 2)
+    desk.answerAll()
+    #expect(desk.statuses.first?.devices.map(\.outcome) == Array(repeating: .delivered, count: 4))
+  }
+
+  /// More variants than an item keeps: each device still gets its own.
+  @Test func devicesWithValuesOfTheirOwnGetThem() throws {
+    let sender = ContentSender(.apns)
+    var desk = Desk(senders: [.default: [.apns: sender]])
+    let template = try ContentTemplate(Content(message: Message(body: "{$(name) + ' ' + $(score)}")))
+    desk.registry[.user("bob")] = (0..<100).map { number in
+      Self.target("\(number)", TemplateVariant(template, attributes: ["name": "device \(number)", "score": "none"]))
+    }
+    desk.deliver(desk.send(to: .user("bob"), content: Self.content))
+    for push in desk.pushes {
+      #expect(String(decoding: push.rendering.body, as: UTF8.self) == "device \(push.handle) 3 to 1")
+    }
+    #expect(desk.pushes.count == 100)
+  }
+
+  @Test func platformWithoutTextsIsRejected() throws {
+    var desk = Desk(senders: [.default: [.apns: ContentSender(.apns)]])
+    let template = try ContentTemplate(Content(wns: "<toast/>"))
+    desk.registry[.user("bob")] = [Self.target("ab", TemplateVariant(template))]
+    desk.deliver(desk.send(to: .user("bob"), content: Self.content))
+    #expect(desk.pushes.isEmpty)
+    #expect(desk.statuses.first?.devices.map(\.outcome) == [.rejected])
+  }
+
+  @Test func recheckAsksForTheTemplateAgain() throws {
+    var desk = Desk(senders: [.default: [.apns: ContentSender(.apns)]])
+    let variant = try Self.variant("Score: ")
+    desk.registry[.user("bob")] = [Self.target("ab", variant)]
+    desk.deliver(desk.send(to: .user("bob"), content: Self.content))
+    desk.answerAll(PushOutcome(.retryLater, reason: "TooManyRequests", status: 429, retryAfter: .seconds(8)))
+    desk.advance(.seconds(120))
+    #expect(desk.queries.map(\.template) == Array(repeating: .hub(name: "score", version: 2), count: 2))
+    let bodies = desk.pushes.map { String(decoding: $0.rendering.body, as: UTF8.self) }
+    #expect(bodies == ["Score: 3 to 1", "Score: 3 to 1"])
+  }
+
+  private static func variant(_ prefix: String) throws -> TemplateVariant {
+    TemplateVariant(try ContentTemplate(Content(message: Message(body: "{'\(prefix)' + $(score)}"))))
+  }
+
+  private static func target(_ handle: String, _ variant: TemplateVariant) -> Target {
+    let plain = Desk.target(handle, .apns)
+    return Target(
+      registration: plain.registration, platform: .apns, handle: handle, registeredAt: plain.registeredAt,
+      variant: variant)
+  }
+}
+
+/// A sender whose payload is the text of the message.
+private final class ContentSender: PushSender {
+  let platform: Platform
+  let readinessProblem: String? = nil
+  private let rendered = Mutex(0)
+
+  init(_ platform: Platform) { self.platform = platform }
+
+  var renderings: Int { rendered.withLock { $0 } }
+
+  func render(_ send: SendRequest) throws(PushOutcome) -> RenderedPush {
+    guard let body = send.content.message?.body else { throw PushOutcome(.rejected, reason: "PayloadEmpty") }
+    rendered.withLock { $0 += 1 }
+    return RenderedPush(headers: [], body: Array(body.utf8))
+  }
+
+  func submit(_ pushes: [Push], completion: @escaping @Sendable ([PushResult]) -> Void) {}
+
+  func run() async {}
+}
