@@ -34,7 +34,7 @@ package struct AzureRoutes: ProtocolRoutes {
     (self.configuration, self.operations) = (configuration, operations)
     hubs = configuration.aliases.merging(operations.hubs.map { ($0.rawValue, $0) }) { $1 }
     fallback = operations.hubs.first { $0 == .default } ?? operations.hubs.first ?? .default
-    routes = SendRoutes(operations).routes
+    routes = SendRoutes(operations).routes + RegistrationRoutes(operations).routes
   }
 
   package func pattern(of request: Request) -> String? {

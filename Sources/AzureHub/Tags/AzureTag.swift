@@ -25,7 +25,7 @@ enum AzureTag {
   }
 
   /// A system tag as it is stored; nil for any other text.
-  private static func translated(_ text: some StringProtocol) -> String? {
+  static func translated(_ text: some StringProtocol) -> String? {
     let lowered = text.lowercased()
     for (azure, own) in systemPrefixes where lowered.hasPrefix(azure) {
       let value = text.dropFirst(azure.count)

@@ -1,0 +1,229 @@
+import FanfareCore
+
+/// An installation as Azure's clients describe it: one handle, tags, a user, and any number of named templates.
+struct InstallationDocument: Hashable, Sendable {
+  /// The most templates of an installation.
+  static let maximumTemplates = 50
+
+  /// A template with the tags that it has besides the installation's.
+  struct Template: Hashable, Sendable {
+    var template: AzureTemplate
+    var tags = AzureTags()
+  }
+
+  let id: String
+  var service: PushServiceName
+  var handle: String
+  /// Without user and installation.
+  var tags: AzureTags
+  var user: String?
+  var pushVariables: [String: String]
+  var templates: [String: Template]
+  /// What a patch leaves as it is: language and time zone, which Azure does not have.
+  private var profile = DeviceProfile()
+
+  /// Reads the body of a request for the installation of the path's id. Names of members are matched in any letter
+  /// case; unknown ones are ignored, those that the server sets among them.
+  init(_ body: ArraySlice<UInt8>, id: String) throws(InvalidDescription) {
+    do throws(JSONError) {
+      var reader = try JSONReader(body, refusesLoneSurrogates: true)
+      try self.init(from: &reader, id: id)
+      try reader.finish()
+    } catch {
+      throw InvalidDescription(error.description)
+    }
+  }
+
+  private init(from reader: inout JSONReader, id: String) throws(JSONError) {
+    var (service, handle, user): (PushServiceName?, String?, String?)
+    var (tags, pushVariables): (AzureTags, [String: String]) = (AzureTags(), [:])
+    // The templates need the platform, which may follow.
+    var rawTemplates: ArraySlice<UInt8>?
+    try reader.readObject { (key, reader) throws(JSONError) in
+      switch key.text.lowercased() {
+      case "installationid":
+        guard try reader.readOptionalString() ?? id == id else { throw reader.error("must be the id of the path") }
+      case "platform":
+        let name = try reader.readString()
+        service = try describing { () throws(InvalidDescription) in try PushServiceName(ofInstallation: name) }
+      case "pushchannel":
+        guard try reader.nextKind() != .object else {
+          throw reader.error("must be a string; browsers are not supported")
+        }
+        handle = try reader.readOptionalString()
+      case "userid": user = try reader.readOptionalString()
+      case "tags": tags = try reader.readAzureTags()
+      case "pushvariables":
+        if try !reader.readNull() {
+          pushVariables = try reader.readTemplateValues(maximum: DeviceProfile.maximumAttributes)
+        }
+      case "templates": if try !reader.readNull() { rawTemplates = try reader.readRaw() }
+      case "secondarytiles":
+        if try reader.readNull() { return }
+        let tiles = try reader.readRaw().filter { $0 > 0x20 }
+        guard tiles.elementsEqual("{}".utf8) else {
+          throw reader.error("are not supported; register a tile's channel as an installation of its own")
+        }
+      default: try reader.skipValue()
+      }
+    }
+    guard let service else { throw JSONError(field: "platform", problem: "is missing") }
+    (self.id, self.service, self.tags, self.pushVariables) = (id, service, tags, pushVariables)
+    self.user = user.flatMap { $0.isEmpty ? nil : $0 } ?? tags.user
+    self.handle = try describing { () throws(InvalidDescription) in
+      try service.checked(handle: handle, field: "pushChannel")
+    }
+    templates = [:]
+    if let rawTemplates {
+      do throws(JSONError) {
+        templates = try Self.readTemplates(rawTemplates, on: service.platform)
+      } catch {
+        throw JSONError(field: error.field.isEmpty ? "templates" : "templates.\(error.field)", problem: error.problem)
+      }
+    }
+  }
+
+  /// Reads `{"name":{"body":…,"headers":{…},"expiry":…,"tags":[…]}}`.
+  static func readTemplates(
+    _ json: ArraySlice<UInt8>, on platform: Platform
+  ) throws(JSONError) -> [String: Template] {
+    var templates: [String: Template] = [:]
+    var reader = try JSONReader(json, refusesLoneSurrogates: true)
+    try reader.readObject { (key, reader) throws(JSONError) in
+      guard templates.updateValue(try reader.readAzureTemplate(on: platform), forKey: key.text) == nil else {
+        throw reader.duplicateMember()
+      }
+    }
+    try reader.finish()
+    return templates
+  }
+
+  /// Describes the rows of an installation: one without a template, and one for each template.
+  init(id: String, device: Registration, templates rows: [Registration], isOlder: Bool) {
+    self.id = id
+    service = PushServiceName(device.platform, isOlder: isOlder)
+    handle = device.handle
+    user = AzureUser.isMadeUp(device.user) ? nil : device.user
+    tags = AzureTags(ofRow: device.tags)
+    profile = device.profile ?? DeviceProfile()
+    pushVariables = profile.attributes
+    templates = [:]
+    for row in rows {
+      guard let template = row.profile?.template else { continue }
+      templates[template.name] = Template(
+        template: AzureTemplate(template), tags: AzureTags(ofRow: row.tags.filter { !device.tags.contains($0) }))
+    }
+  }
+
+  /// The request to the registry, which makes the name of a template a tag of it, as Azure does.
+  func request(in hub: HubName) throws(InvalidDescription) -> InstallationRequest {
+    guard templates.count <= Self.maximumTemplates else {
+      throw InvalidDescription("templates must be at most \(Self.maximumTemplates)")
+    }
+    if let user, !UserName.isValid(user) { throw InvalidDescription("userId must be \(UserName.rule)") }
+    if let named = tags.user, let user, named != user {
+      throw InvalidDescription("tags must not name another user than userId")
+    }
+    if let installation = tags.installation, installation != id {
+      throw InvalidDescription("tags must not name another installation")
+    }
+    var profile = profile
+    profile.attributes = pushVariables
+    var rows: [InstallationRequest.Template] = []
+    for (name, entry) in templates.sorted(by: { $0.key < $1.key }) {
+      guard !name.isEmpty else { throw InvalidDescription("templates must have names") }
+      let template = try entry.template.checked(name: name, on: service.platform, field: "templates.\(name).body")
+      var profile = profile
+      profile.template = template
+      guard JSONWriter.bytes(of: profile).count <= DeviceProfile.maximumLength else {
+        throw InvalidDescription(
+          "templates.\(name) and pushVariables together must have at most \(DeviceProfile.maximumLength) bytes")
+      }
+      rows.append(InstallationRequest.Template(template, tags: entry.tags.tags))
+    }
+    return InstallationRequest(
+      installation: id, hub: hub, user: user ?? AzureUser.madeUp(for: RegistrationID(azure: id)),
+      platform: service.platform, handle: handle, tags: tags.tags, profile: profile.isEmpty ? nil : profile,
+      templates: rows, isTrusted: true)
+  }
+
+  /// The installation as JSON. Members without a value are left out.
+  func json(seenAt: UnixTime) -> [UInt8] {
+    JSONWriter.object(capacity: 512) { json in
+      json.member("installationId", id)
+      json.member("pushChannel", service.azureForm(of: handle))
+      json.member("pushChannelExpired", false)
+      json.member("platform", service.installationPlatform)
+      json.member("userId", ifPresent: user)
+      json.member("expirationTime", "9999-12-31T23:59:59.9999999Z")
+      json.member("lastUpdate", seenAt)
+      if !tags.tags.isEmpty { json.member("tags", tags.tags) }
+      if !pushVariables.isEmpty { json.object("pushVariables") { $0.members(sorted: pushVariables) } }
+      guard !templates.isEmpty else { return }
+      json.object("templates") { json in
+        for (name, entry) in templates.sorted(by: { $0.key < $1.key }) {
+          json.object(named: name) { json in
+            json.member("body", entry.template.body(for: service))
+            let headers = entry.template.namedHeaders
+            if !headers.isEmpty {
+              json.object("headers") { json in for header in headers { json.member(named: header.name, header.value) } }
+            }
+            json.member("expiry", ifPresent: entry.template.expiry)
+            if !entry.tags.tags.isEmpty { json.member("tags", entry.tags.tags) }
+          }
+        }
+      }
+    }
+  }
+}
+
+/// Runs a check whose error names the field itself.
+private func describing<Value>(_ check: () throws(InvalidDescription) -> Value) throws(JSONError) -> Value {
+  do throws(InvalidDescription) { return try check() } catch {
+    throw JSONError(field: "", problem: error.description)
+  }
+}
+
+extension JSONReader {
+  /// Reads a string, or nil for `null`.
+  fileprivate mutating func readOptionalString() throws(JSONError) -> String? {
+    try readNull() ? nil : try readString()
+  }
+
+  /// Reads an array of tags in Azure's form, or an empty list for `null`.
+  fileprivate mutating func readAzureTags() throws(JSONError) -> AzureTags {
+    var tags = AzureTags()
+    if try readNull() { return tags }
+    try readArray { (reader) throws(JSONError) in
+      let tag = try reader.readString()
+      try describing { () throws(InvalidDescription) in try tags.add(tag, field: "tags") }
+    }
+    return tags
+  }
+
+  /// Reads a template of an installation.
+  mutating func readAzureTemplate(on platform: Platform) throws(JSONError) -> InstallationDocument.Template {
+    var result = InstallationDocument.Template(template: AzureTemplate(body: ""))
+    try readObject { (key, reader) throws(JSONError) in
+      switch key.text.lowercased() {
+      case "body": result.template.body = try reader.readString()
+      case "headers":
+        if try reader.readNull() { return }
+        try reader.readObject { (name, reader) throws(JSONError) in
+          let (name, value) = (name.text, try reader.readString())
+          do throws(InvalidDescription) { try result.template.set(name, to: value, on: platform) } catch {
+            throw reader.error("is not valid: \(error)")
+          }
+        }
+      case "expiry":
+        let text = try reader.readOptionalString()
+        try describing { () throws(InvalidDescription) in
+          try result.template.setExpiry(text, on: platform, field: "expiry")
+        }
+      case "tags": result.tags = try reader.readAzureTags()
+      default: try reader.skipValue()
+      }
+    }
+    return result
+  }
+}

@@ -1,0 +1,122 @@
+import FanfareCore
+
+/// A device's template as Azure's clients write it: the body, header fields of the service, and for Apple an expiry.
+struct AzureTemplate: Hashable, Sendable {
+  var body: String
+  /// By names in lower case, with expiry and priority among them.
+  private(set) var headers: [String: String] = [:]
+
+  private static let expiration = "apns-expiration"
+  static let priority = "apns-priority"
+
+  init(body: String) { self.body = body }
+
+  init(_ template: DeviceTemplate) { (body, headers) = (template.body, template.headers) }
+
+  /// Sets a header field; its name may be in any letter case.
+  mutating func set(_ name: String, to value: String, on platform: Platform) throws(InvalidDescription) {
+    let name = name.lowercased()
+    guard PushHeader.platform(of: name) == platform else {
+      let names = (PushHeader.names[platform] ?? []).sorted().joined(separator: ", ")
+      throw InvalidDescription(
+        "a template's header must be one of \(names.isEmpty ? "none on this platform" : names)")
+    }
+    guard PushHeader.isSound(value) else {
+      throw InvalidDescription("the header \(name) must be 1 to \(PushHeader.maximumLength) visible ASCII characters")
+    }
+    headers[name] = value
+  }
+
+  mutating func removeHeaders() { headers = headers.filter { $0.key == Self.expiration } }
+
+  mutating func remove(header name: String) { headers[name.lowercased()] = nil }
+
+  /// The expiry: an expression, a date, or seconds since 1970.
+  mutating func setExpiry(_ text: String?, on platform: Platform, field: String) throws(InvalidDescription) {
+    headers[Self.expiration] = nil
+    guard let text = text?.trimmingSpace, !text.isEmpty else { return }
+    guard platform == .apns else { throw InvalidDescription("\(field) belongs to templates for Apple") }
+    let isExpression = text.first.map("$.%#{".contains) ?? false
+    if isExpression || Int64(text).map({ $0 >= 0 }) == true {
+      try set(Self.expiration, to: text, on: platform)
+    } else if let time = Self.time(text) {
+      headers[Self.expiration] = "\(max(time.seconds, 0))"
+    } else {
+      throw InvalidDescription("\(field) must be a date such as 2026-11-21T08:00:00Z, an expression or 0")
+    }
+  }
+
+  /// The expiry in the form of a request: a date, unless it is an expression or 0.
+  var expiry: String? {
+    guard let value = headers[Self.expiration] else { return nil }
+    guard let seconds = Int64(value), seconds > 0, seconds <= 253_402_300_799 else { return value }
+    return UnixTime(milliseconds: seconds * 1000).description
+  }
+
+  /// The header fields that Azure's clients give besides the expiry, by the names that they use, sorted.
+  var namedHeaders: [(name: String, value: String)] {
+    headers.filter { $0.key != Self.expiration }.sorted { $0.key < $1.key }.map {
+      (Self.usual[$0.key] ?? $0.key, $0.value)
+    }
+  }
+
+  private static let usual = [
+    "content-type": "Content-Type", "x-wns-cache-policy": "X-WNS-Cache-Policy", "x-wns-group": "X-WNS-Group",
+    "x-wns-match": "X-WNS-Match", "x-wns-priority": "X-WNS-Priority", "x-wns-suppresspopup": "X-WNS-SuppressPopup",
+    "x-wns-tag": "X-WNS-Tag", "x-wns-ttl": "X-WNS-TTL", "x-wns-type": "X-WNS-Type",
+  ]
+
+  /// The template if it can be compiled.
+  func checked(name: String, on platform: Platform, field: String) throws(InvalidDescription) -> DeviceTemplate {
+    guard !body.trimmingSpace.isEmpty else { throw InvalidDescription("\(field) is missing") }
+    guard name.unicodeScalars.count <= DeviceTemplate.maximumNameLength,
+      name.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
+    else {
+      throw InvalidDescription(
+        "a template's name must have at most \(DeviceTemplate.maximumNameLength) characters and no control characters")
+    }
+    let body = platform == .fcm ? Self.message(in: body) : body
+    let template = DeviceTemplate(name: name, body: body, headers: headers)
+    do throws(TemplateError) { _ = try template.compiled(for: platform) } catch {
+      throw InvalidDescription("\(field): \(error)")
+    }
+    return template
+  }
+
+  /// The message of a request to FCM: `{"message":{…}}`; any other body as it is. Only the message is stored, as
+  /// in sends.
+  private static func message(in body: String) -> String {
+    var message: ArraySlice<UInt8>?
+    var count = 0
+    do throws(JSONError) {
+      var reader = try JSONReader(Array(body.utf8)[...])
+      try reader.readObject { (key, reader) throws(JSONError) in
+        count += 1
+        if "message" ~= key, try reader.nextKind() == .object {
+          message = try reader.readRaw()
+        } else {
+          try reader.skipValue()
+        }
+      }
+    } catch {
+      // The template's compiler tells why it is not JSON.
+      return body
+    }
+    guard let message, count == 1 else { return body }
+    return String(decoding: message, as: UTF8.self)
+  }
+
+  /// The body in the form of a service.
+  func body(for service: PushServiceName) -> String { service == .fcmV1 ? #"{"message":\#(body)}"# : body }
+
+  /// Reads the forms of a date that clients write: RFC 3339, the same without an offset or a time, and .NET's
+  /// `MM/dd/yyyy hh:mm:ss`. UTC without an offset.
+  static func time(_ text: String) -> UnixTime? {
+    if let time = UnixTime(text) ?? UnixTime(text + "Z") ?? UnixTime(text + "T00:00:00Z") { return time }
+    let parts = text.split(separator: " ", maxSplits: 1)
+    let date = parts[0].split(separator: "/")
+    guard parts.count == 2, date.count == 3, date[2].count == 4 else { return nil }
+    func two(_ part: Substring) -> String { part.count == 1 ? "0" + part : String(part) }
+    return UnixTime("\(date[2])-\(two(date[0]))-\(two(date[1]))T\(parts[1])Z")
+  }
+}

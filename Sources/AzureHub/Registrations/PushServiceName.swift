@@ -1,0 +1,88 @@
+import FanfareCore
+
+/// A push service as Azure's clients name it. Two names stand for Firebase Cloud Messaging.
+enum PushServiceName: String, CaseIterable, Hashable, Sendable {
+  case windows = "Windows"
+  case apple = "Apple"
+  case gcm = "Gcm"
+  case fcmV1 = "FcmV1"
+
+  /// The names in Azure of services that are not served. Fcm is one: Azure refuses it too, its clients write Gcm.
+  private static let refused = ["Adm", "Baidu", "Browser", "Fcm", "Mpns", "NokiaX", "Xiaomi"]
+
+  /// The service for a platform's registrations; `isOlder`: the client knows no FcmV1.
+  init(_ platform: Platform, isOlder: Bool) {
+    self =
+      switch platform {
+      case .apns: .apple
+      case .wns: .windows
+      case .fcm: isOlder ? .gcm : .fcmV1
+      }
+  }
+
+  /// Reads the name in front of `RegistrationDescription` or `TemplateRegistrationDescription`.
+  init(ofRegistration name: String) throws(InvalidDescription) {
+    if let service = Self(rawValue: name) {
+      self = service
+    } else if Self.refused.contains(name) {
+      throw InvalidDescription("\(name)RegistrationDescription is not supported; \(Self.supported)")
+    } else {
+      throw InvalidDescription("the specified resource description is invalid")
+    }
+  }
+
+  /// Reads the `platform` of an installation, in any letter case.
+  init(ofInstallation name: String) throws(InvalidDescription) {
+    switch name.lowercased() {
+    case "wns": self = .windows
+    case "apns": self = .apple
+    case "gcm", "fcm": self = .gcm
+    case "fcmv1": self = .fcmV1
+    case let name where ["mpns", "adm", "baidu", "browser", "xiaomi", "nokiax"].contains(name):
+      throw InvalidDescription("platform: \(name) is not supported; wns, apns, gcm and fcmV1 are")
+    default: throw InvalidDescription("platform must be wns, apns, gcm or fcmV1")
+    }
+  }
+
+  private static var supported: String { "Windows, Apple, Gcm and FcmV1 are" }
+
+  var platform: Platform {
+    switch self {
+    case .windows: .wns
+    case .apple: .apns
+    case .gcm, .fcmV1: .fcm
+    }
+  }
+
+  /// The `platform` of an installation.
+  var installationPlatform: String {
+    switch self {
+    case .windows: "wns"
+    case .apple: "apns"
+    case .gcm: "gcm"
+    case .fcmV1: "fcmV1"
+    }
+  }
+
+  /// The element of a registration that holds the handle.
+  var handleElement: String {
+    switch self {
+    case .windows: "ChannelUri"
+    case .apple: "DeviceToken"
+    case .gcm: "GcmRegistrationId"
+    case .fcmV1: "FcmV1RegistrationId"
+    }
+  }
+
+  /// A handle in Azure's form: tokens of Apple in upper case.
+  func azureForm(of handle: String) -> String { self == .apple ? handle.uppercased() : handle }
+
+  /// The handle if it is valid.
+  func checked(handle: String?, field: String) throws(InvalidDescription) -> String {
+    guard let handle = handle?.trimmingSpace, !handle.isEmpty else { throw InvalidDescription("\(field) is missing") }
+    if let problem = DeviceHandle.problem(with: handle, platform: platform) {
+      throw InvalidDescription("\(field) \(problem)")
+    }
+    return handle
+  }
+}

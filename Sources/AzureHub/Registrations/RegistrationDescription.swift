@@ -1,0 +1,103 @@
+import FanfareCore
+
+/// A registration as Azure's clients describe it: one handle, tags, and at most one template.
+struct RegistrationDescription: Hashable, Sendable {
+  var service: PushServiceName
+  var handle: String
+  var tags: AzureTags
+  var pushVariables: [String: String]
+  var template: DeviceTemplate?
+  /// The id that an import's line carries.
+  var id: String?
+
+  /// Reads an entry of Atom, or a description by itself. Elements may be in any order; unknown ones are ignored.
+  init(_ document: XMLTree) throws(InvalidDescription) {
+    let description: XMLTree
+    if document.name == "entry" {
+      guard let content = document.child("content")?.children.first else {
+        throw InvalidDescription("the entry must have a content with a registration's description")
+      }
+      description = content
+    } else {
+      description = document
+    }
+    var type = description.name
+    if type == "RegistrationDescription" {
+      guard let named = description.attributes["type"] else {
+        throw InvalidDescription("RegistrationDescription must have an attribute type")
+      }
+      type = named.split(separator: ":").last.map(String.init) ?? named
+    }
+    let (suffix, templateSuffix) = ("RegistrationDescription", "TemplateRegistrationDescription")
+    guard type.hasSuffix(suffix) else { throw InvalidDescription("the specified resource description is invalid") }
+    let isTemplate = type.hasSuffix(templateSuffix)
+    service = try PushServiceName(
+      ofRegistration: String(type.dropLast((isTemplate ? templateSuffix : suffix).count)))
+    handle = try service.checked(handle: description.value(service.handleElement), field: service.handleElement)
+    if let tile = description.value("SecondaryTileName"), !tile.trimmingSpace.isEmpty {
+      throw InvalidDescription("SecondaryTileName is not supported")
+    }
+    tags = try AzureTags(list: description.value("Tags") ?? "", field: "Tags")
+    pushVariables = try Self.pushVariables(description.value("PushVariables"))
+    template = isTemplate ? try Self.template(description, on: service.platform) : nil
+    id = description.value("RegistrationId").map(\.trimmingSpace).flatMap { $0.isEmpty ? nil : $0 }
+    guard JSONWriter.bytes(of: profile).count <= DeviceProfile.maximumLength else {
+      throw InvalidDescription(
+        "template and PushVariables together must have at most \(DeviceProfile.maximumLength) bytes")
+    }
+  }
+
+  /// Describes a row.
+  init(_ registration: Registration, isOlder: Bool) {
+    service = PushServiceName(registration.platform, isOlder: isOlder)
+    handle = registration.handle
+    tags = AzureTags()
+    pushVariables = registration.profile?.attributes ?? [:]
+    template = registration.profile?.template
+    id = registration.id.description
+  }
+
+  private var profile: DeviceProfile { DeviceProfile(template: template, attributes: pushVariables) }
+
+  private static func pushVariables(_ text: String?) throws(InvalidDescription) -> [String: String] {
+    guard let text, !text.trimmingSpace.isEmpty else { return [:] }
+    do throws(JSONError) {
+      var reader = try JSONReader(Array(text.utf8)[...], refusesLoneSurrogates: true)
+      let values = try reader.readTemplateValues(maximum: DeviceProfile.maximumAttributes)
+      try reader.finish()
+      return values
+    } catch {
+      throw InvalidDescription("PushVariables: \(error)")
+    }
+  }
+
+  private static func template(
+    _ description: XMLTree, on platform: Platform
+  ) throws(InvalidDescription) -> DeviceTemplate {
+    var template = AzureTemplate(body: description.value("BodyTemplate") ?? "")
+    for (list, item) in [("WnsHeaders", "WnsHeader"), ("ApnsHeaders", "ApnsHeader")] {
+      for header in description.child(list)?.children ?? [] where header.name == item {
+        guard let name = header.value("Header"), let value = header.value("Value") else {
+          throw InvalidDescription("\(item) must have a Header and a Value")
+        }
+        try template.set(name.trimmingSpace, to: value.trimmingSpace, on: platform)
+      }
+    }
+    if let expiry = description.value("Expiry") {
+      try template.setExpiry(expiry, on: platform, field: "Expiry")
+    }
+    if let priority = description.value("Priority")?.trimmingSpace, !priority.isEmpty {
+      try template.set(AzureTemplate.priority, to: priority, on: platform)
+    }
+    let name = description.value("TemplateName")?.trimmingSpace ?? ""
+    return try template.checked(name: name, on: platform, field: "BodyTemplate")
+  }
+
+  /// The request to the registry. A device without a user gets one of its own.
+  func request(id: RegistrationID, hub: HubName) -> RegistrationRequest {
+    RegistrationRequest(
+      id: id, hub: hub, user: tags.user ?? AzureUser.madeUp(for: id), platform: service.platform, handle: handle,
+      tags: tags.tags + (tags.installation.map { [Tag.installationPrefix + $0] } ?? []),
+      profile: profile.isEmpty ? nil : profile, isTrusted: true)
+  }
+}

@@ -1,0 +1,102 @@
+import FanfareCore
+import FoundationEssentials
+import FrontEnd
+
+/// A request for a page of registrations: all of them, those with a handle, or those with a tag.
+struct RegistrationListing: Sendable {
+  /// The most registrations of a page, as in Azure.
+  static let maximumTop = 100
+
+  private let audiences: [Audience]
+  private let after: RegistrationID?
+  private let top: Int
+  /// The service that the filter names.
+  let service: PushServiceName?
+
+  /// All registrations, or those of the query's `$filter`.
+  init(of request: AzureRequest) throws(Refusal) {
+    guard let filter = request.value("$filter") else {
+      try self.init(request, [.everyone])
+      return
+    }
+    let (name, handle) = try Self.parse(filter: filter)
+    let service = PushServiceName.allCases.first { $0.handleElement.lowercased() == name }
+    guard let service else {
+      throw Refusal(
+        .invalidParameter,
+        "$filter must compare ChannelUri, DeviceToken, GcmRegistrationId or FcmV1RegistrationId with eq")
+    }
+    // Clients name it ChannelUri on all platforms.
+    let platforms = service == .windows ? Platform.allCases : [service.platform]
+    try self.init(
+      request,
+      platforms.filter { DeviceHandle.problem(with: handle, platform: $0) == nil }.map {
+        .device($0, handle: DeviceHandle.normalized(handle, platform: $0))
+      }, service == .windows ? nil : service)
+  }
+
+  /// The registrations with a tag in Azure's form.
+  init(of request: AzureRequest, tag: String) throws(Refusal) {
+    let tag = AzureTags.translated(tag)
+    guard Tag.isAddressable(tag) else { throw Refusal(.invalidParameter, "the tag must be \(Tag.rule)") }
+    try self.init(request, [Tag.user(of: tag).map(Audience.user) ?? .tag(tag)])
+  }
+
+  private init(_ request: AzureRequest, _ audiences: [Audience], _ service: PushServiceName? = nil) throws(Refusal) {
+    (self.audiences, self.service) = (audiences, service)
+    if let text = request.value("$top"), !text.isEmpty {
+      guard let number = Int(text), number > 0 else { throw Refusal(.invalidParameter, "$top must be a number from 1") }
+      top = min(number, Self.maximumTop)
+    } else {
+      top = Self.maximumTop
+    }
+    if let token = request.value("continuationtoken"), !token.isEmpty {
+      guard let last = Self.position(of: token) else {
+        throw Refusal(.invalidParameter, "continuationtoken must be the token of an earlier answer")
+      }
+      after = last
+    } else {
+      after = nil
+    }
+  }
+
+  /// Reads `ChannelUri eq 'handle'`; a doubled quote stands for one. Returns the name in lower case.
+  static func parse(filter: String) throws(Refusal) -> (name: String, handle: String) {
+    let parts = filter.trimmingSpace.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: true)
+    guard parts.count == 3, parts[1].lowercased() == "eq" else {
+      throw Refusal(.invalidParameter, "$filter must be of the form ChannelUri eq 'handle'")
+    }
+    let value = parts[2].trimmingSpace
+    guard value.count >= 2, value.hasPrefix("'"), value.hasSuffix("'") else {
+      throw Refusal(.invalidParameter, "$filter must have a handle in single quotes")
+    }
+    return (parts[0].lowercased(), String(value.dropFirst().dropLast()).replacing("''", with: "'"))
+  }
+
+  /// Reads the page. Returns the token of the next one; nil if there is none.
+  func page(of directory: any RegistrationDirectory, hub: HubName) async throws -> (rows: [Registration], next: String?)
+  {
+    guard let slice = after.map({ RegistrationSlice.whole.after($0) }) ?? RegistrationSlice.whole else {
+      return ([], nil)
+    }
+    var rows: [Registration] = []
+    var examined: RegistrationID?
+    for audience in audiences {
+      // One more shows whether there is another page.
+      let page = try await directory.list(audience, hub: hub, of: slice, limit: top + 1)
+      rows += page.registrations
+      // Only a single audience has more candidates than a page.
+      examined = page.last
+    }
+    rows.sort { $0.id < $1.id }
+    if rows.count > top { return (Array(rows.prefix(top)), Self.token(of: rows[top - 1].id)) }
+    return (rows, examined.map(Self.token))
+  }
+
+  /// Base64 of the id's text, which has no character that a URL would escape.
+  static func token(of id: RegistrationID) -> String { Data("\(id)".utf8).base64EncodedString() }
+
+  private static func position(of token: String) -> RegistrationID? {
+    Data(base64Encoded: token).flatMap { RegistrationID(String(decoding: $0, as: UTF8.self)) }
+  }
+}
