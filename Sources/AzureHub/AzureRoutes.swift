@@ -34,7 +34,9 @@ package struct AzureRoutes: ProtocolRoutes {
     (self.configuration, self.operations) = (configuration, operations)
     hubs = configuration.aliases.merging(operations.hubs.map { ($0.rawValue, $0) }) { $1 }
     fallback = operations.hubs.first { $0 == .default } ?? operations.hubs.first ?? .default
-    routes = SendRoutes(operations).routes + RegistrationRoutes(operations).routes
+    routes =
+      SendRoutes(operations).routes + TelemetryRoutes(operations: operations).routes
+      + RegistrationRoutes(operations).routes + HubRoutes(operations: operations).routes
   }
 
   package func pattern(of request: Request) -> String? {
@@ -59,9 +61,10 @@ package struct AzureRoutes: ProtocolRoutes {
         ? Credentials.signature(
           URLSignature(token: field, host: request.request.head.authority ?? "", path: request.request.uri.path)) : nil
     }
-    // No hub has this name: an unknown one is refused as a wrong token is.
-    let name = hub?.rawValue ?? "?"
+    // No hub is named by "?": an unknown one is refused as a wrong token is.
+    let name = target.isOfHubs ? fallback.rawValue : hub?.rawValue ?? "?"
     var response = try await operations.admit(request, with: credentials, to: name, anyOf: []) { caller in
+      if target.isOfHubs { return try list(azure, method, by: caller) }
       guard let found else { throw refusal(of: target) }
       guard found.route.right.isGranted(to: caller) else {
         throw found.route.right == .manage ? AzureAnswer.lacksManage : AzureAnswer.lacksRight
@@ -83,7 +86,26 @@ package struct AzureRoutes: ProtocolRoutes {
     return configuration.hosts.contains { host == $0 || host.hasPrefix("\($0):") }
   }
 
+  /// Lists the hubs, for a caller who may manage all.
+  private func list(_ request: AzureRequest, _ method: HTTPRequest.Method, by caller: Caller) throws -> Response {
+    guard method == .get || method == .head else {
+      var refusal = Refusal(.methodNotAllowed, "The specified HTTP verb is not supported here.")
+      refusal.allowedMethods = [.get]
+      throw refusal
+    }
+    guard SharedAccessAuthenticator.isOfNamespace(caller), SharedAccessRight.manage.isGranted(to: caller) else {
+      throw AzureAnswer.lacksManage
+    }
+    let (skip, top) = (
+      request.value("$skip").flatMap { Int($0) } ?? 0, request.value("$top").flatMap { Int($0) } ?? 100
+    )
+    let page = operations.hubs.dropFirst(max(0, skip)).prefix(max(0, top))
+    return AzureAnswer.document(
+      HubDescription.feed(Array(page), at: request.server, operations.clock.now()), type: AtomType.feed)
+  }
+
   private func isOfHub(_ target: AzureTarget) -> Bool {
+    if target.isOfHubs { return true }
     let name = target.hub.lowercased()
     return hubs[name] != nil && !Self.reserved.contains(name)
   }

@@ -1,6 +1,7 @@
 import FanfareCore
 import Foundation
 import NIOHTTP1
+import Support
 import Testing
 
 @testable import AzureHub
@@ -37,6 +38,184 @@ import Testing
   ])
   func tagsAreTranslated(text: String, audience: Audience) throws {
     #expect(try AzureTag.audience(of: text) == audience)
+  }
+
+  @Test(arguments: [
+    ("gcm", #"{"data":{"a":"b"}}"#, #"{"data":{"a":"b"}}"#),
+    ("fcmV1", #"{"message":{"data":{"a":"b"}}}"#, #"{"data":{"a":"b"}}"#),
+  ])
+  func messagesForFCMAreTakenFromBothForms(format: String, body: String, message: String) async throws {
+    try await AzureHarness.run { harness in
+      let reply = try await harness.request(
+        .POST, "/orders/messages", headers: [("ServiceBusNotification-Format", format)], body: body)
+      #expect(reply.status == 201, "\(reply.text)")
+      let send = try #require(try harness.sink.sends().first)
+      #expect(send.content.fcm == Array(message.utf8))
+      #expect(send.audience == .everyone)
+      #expect(send.platforms == PlatformSet(.fcm))
+    }
+  }
+
+  @Test func headersForWindowsArePassedOn() async throws {
+    try await AzureHarness.run { harness in
+      let reply = try await harness.request(
+        .POST, "/orders/messages",
+        headers: [
+          ("ServiceBusNotification-Format", "windows"), ("X-WNS-Type", "wns/raw"), ("X-WNS-TTL", "60"),
+          ("Content-Type", "application/octet-stream"), ("apns-priority", "5"),
+        ], body: "raw")
+      #expect(reply.status == 201, "\(reply.text)")
+      let content = try #require(try harness.sink.sends().first).content
+      #expect(content.wns == "raw")
+      #expect(content.headers == ["x-wns-type": "wns/raw", "x-wns-ttl": "60"])
+    }
+  }
+
+  @Test func templateSendsBringProperties() async throws {
+    try await AzureHarness.run { harness in
+      let reply = try await harness.request(
+        .POST, "/orders/messages",
+        headers: [("ServiceBusNotification-Format", "template"), ("ServiceBusNotification-Tags", "$UserId:{bob}")],
+        body: #"{"Message":"hi","n":"1"}"#)
+      #expect(reply.status == 201, "\(reply.text)")
+      let send = try #require(try harness.sink.sends().first)
+      #expect(send.content.template == TemplateContent(properties: ["message": "hi", "n": "1"]))
+      #expect(send.audience == .user("bob"))
+      #expect(send.platforms == .all)
+      let nested = try await harness.request(
+        .POST, "/orders/messages", headers: [("ServiceBusNotification-Format", "template")], body: #"{"a":{"b":"c"}}"#)
+      #expect(nested.status == 400)
+    }
+  }
+
+  @Test func anExpiryEndsTheSendToo() async throws {
+    try await AzureHarness.run { harness in
+      let now = harness.clock.now()
+      let (soon, later) = (now + .seconds(90), now + .seconds(3600))
+      for (name, value) in [
+        ("apns-expiration", String(soon.seconds)), ("ServiceBusNotification-Apns-Expiry", later.description),
+        ("apns-expiration", "0"),
+      ] {
+        let reply = try await harness.request(
+          .POST, "/orders/messages", headers: [("ServiceBusNotification-Format", "apple"), (name, value)], body: "{}")
+        #expect(reply.status == 201, "\(reply.text)")
+      }
+      let sends = try harness.sink.sends()
+      #expect(sends.map(\.timeToLive) == [90, 3600, nil])
+      #expect(sends.map { $0.content.headers["apns-expiration"] } == ["\(soon.seconds)", "\(later.seconds)", "0"])
+    }
+  }
+
+  @Test(arguments: [
+    ([("ServiceBusNotification-Format", "adm")], "{}", "adm is not supported"),
+    ([("ServiceBusNotification-Format", "pigeon")], "{}", "is unknown"),
+    ([], "{}", "Format is missing"),
+    ([("ServiceBusNotification-Format", "apple")], "[1]", "object"),
+    ([("ServiceBusNotification-Format", "apple")], "", "no body"),
+    ([("ServiceBusNotification-Format", "apple"), ("apns-push-type", "voip")], "{}", "apns-push-type"),
+    ([("ServiceBusNotification-Format", "apple"), ("apns-expiration", "soon")], "{}", "apns-expiration"),
+    ([("ServiceBusNotification-Format", "apple"), ("ServiceBusNotification-Tags", "a &&")], "{}", "character 5"),
+    (
+      [("ServiceBusNotification-Format", "apple"), ("ServiceBusNotification-Tags", "$Foo:{a}")], "{}", "InstallationId"
+    ),
+  ])
+  func invalidSendsAreRefusedByName(headers: [(String, String)], body: String, reason: String) async throws {
+    try await AzureHarness.run { harness in
+      let reply = try await harness.request(.POST, "/orders/messages", headers: headers, body: body)
+      #expect(reply.status == 400)
+      #expect(reply.text.contains("<Code>400</Code>") && reply.text.contains(reason), "\(reply.text)")
+      #expect(try harness.sink.sends().isEmpty)
+    }
+  }
+
+  @Test(arguments: ["direct", "direct=", "Direct=true"])
+  func aDirectSendGoesToOneHandle(flag: String) async throws {
+    try await AzureHarness.run { harness in
+      let headers = [("ServiceBusNotification-Format", "apple"), ("ServiceBusNotification-DeviceHandle", "0A0B")]
+      let reply = try await harness.request(
+        .POST, "/orders/messages?\(flag)&api-version=2015-04", headers: headers, body: "{}")
+      #expect(reply.status == 201, "\(reply.text)")
+      let send = try #require(try harness.sink.sends().first)
+      #expect(send.audience == .device(.apns, handle: "0a0b"))
+      #expect(reply["Location"]?.hasSuffix("/orders/messages/\(send.id)?api-version=2015-04&direct") == true)
+      let bad = try await harness.request(
+        .POST, "/orders/messages?\(flag)", headers: [headers[0], ("ServiceBusNotification-DeviceHandle", "xyz")],
+        body: "{}")
+      #expect(bad.status == 400 && !bad.text.contains("xyz"))
+    }
+  }
+
+  /// As .NET, JavaScript and Go write it.
+  @Test(arguments: [
+    ("multipart/mixed; boundary = \"b1\"", "\r\n", "inline; name=notification", #"["0A","0b","0a"]"#),
+    ("multipart/mixed; boundary=\"b1\"", "\r\n", "inline; name=\"notification\"", #"["0A", "0b"]"#),
+    ("multipart/form-data; boundary=b1", "\n", "form-data; name=\"notification\"", "['0A','0b']"),
+  ])
+  func aBatchSendsToEachHandleOnce(type: String, end: String, disposition: String, devices: String) async throws {
+    let parts = [
+      "--b1", "Content-Disposition: \(disposition)", "Content-Type: application/json", "", #"{"aps":{}}"#, "--b1",
+      "Content-Disposition: \(disposition.replacing("notification", with: "devices"))", "", devices, "--b1--", "",
+    ]
+    try await AzureHarness.run { harness in
+      let reply = try await harness.request(
+        .POST, "/orders/messages/$batch?direct&api-version=2020-06",
+        headers: [("Content-Type", type), ("ServiceBusNotification-Format", "apple")],
+        body: parts.joined(separator: end))
+      #expect(reply.status == 201, "\(reply.text)")
+      let sends = try harness.sink.sends()
+      #expect(sends.map(\.audience) == [.device(.apns, handle: "0a"), .device(.apns, handle: "0b")])
+      #expect(sends.allSatisfy { $0.content.apns == Array(#"{"aps":{}}"#.utf8) })
+      let text = try #require(reply["Location"]?.split(separator: "?").first?.split(separator: "/").last)
+      let id = try #require(NotificationID(String(text)))
+      #expect(id.sends == sends.map(\.id))
+      #expect(reply["Location"]?.contains("/orders/messages/$batch/") == true)
+    }
+  }
+
+  @Test func aBatchIsRefusedAsAWhole() async throws {
+    func body(_ devices: String) -> String {
+      "--b\r\nContent-Disposition: inline; name=notification\r\n\r\n{}\r\n--b\r\n"
+        + "Content-Disposition: inline; name=devices\r\n\r\n\(devices)\r\n--b--"
+    }
+    let many = "[" + (0...1000).map { String(format: "\"%04x\"", $0) }.joined(separator: ",") + "]"
+    let cases = [
+      ("--b--", "Could not find a part of the multipart content supplied"), (body("[]"), "no device"),
+      (body(#"["0a","xyz"]"#), "hexadecimal"), (body(many), "1000"), (body("{}"), "devices"),
+    ]
+    try await AzureHarness.run { harness in
+      for (body, reason) in cases {
+        let reply = try await harness.request(
+          .POST, "/orders/messages/$batch?direct",
+          headers: [("Content-Type", "multipart/mixed; boundary=b"), ("ServiceBusNotification-Format", "apple")],
+          body: body)
+        #expect(reply.status == 400 && reply.text.contains(reason), "\(reply.text)")
+      }
+      #expect(try harness.sink.sends().isEmpty)
+    }
+  }
+
+  @Test func aRepeatedKeyGivesTheSameIDs() async throws {
+    let batch =
+      "--b\r\nContent-Disposition: inline; name=notification\r\n\r\n{}\r\n--b\r\n"
+      + "Content-Disposition: inline; name=devices\r\n\r\n[\"0a\",\"0b\"]\r\n--b--"
+    try await AzureHarness.run { harness in
+      for (path, type, body, count) in [
+        ("/orders/messages", "application/json", "{}", 1),
+        ("/orders/messages/$batch?direct", "multipart/mixed; boundary=b", batch, 3),
+      ] {
+        let headers = [
+          ("ServiceBusNotification-Format", "apple"), ("Idempotency-Key", path), ("Content-Type", type),
+        ]
+        let first = try await harness.request(.POST, path, headers: headers, body: body)
+        let second = try await harness.request(.POST, path, headers: headers, body: body)
+        #expect(first.status == 201 && second.status == 201)
+        #expect(first["Location"] == second["Location"])
+        #expect(try harness.sink.sends().count == count)
+        let other = try await harness.request(
+          .POST, path, headers: headers, body: body.replacing("{}", with: #"{"aps":1}"#))
+        #expect(other.status == 409)
+      }
+    }
   }
 
   @Test func routesAreFoundByPrefixAndHost() async throws {

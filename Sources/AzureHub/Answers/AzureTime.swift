@@ -2,6 +2,24 @@ import FanfareCore
 
 /// The forms of times in Azure's protocol.
 enum AzureTime {
+  /// Reads a time that a client wrote; nil for anything else. The forms are RFC 3339, also without an offset (then it is
+  /// UTC), with quotes around the `T` as Microsoft's Python sample writes it, and `MM/dd/yyyy HH:mm:ss`.
+  static func read(_ text: String) -> UnixTime? {
+    let text = text.replacing("'T'", with: "T")
+    guard text.contains("/") else { return UnixTime(text) ?? UnixTime(text + "Z") }
+    let parts = text.split(separator: " ")
+    let date = parts[0].split(separator: "/", omittingEmptySubsequences: false)
+    guard (2...3).contains(parts.count), date.count == 3, date[2].count == 4 else { return nil }
+    func two(_ part: Substring) -> String { part.count == 1 ? "0\(part)" : String(part) }
+    var time = parts[1].split(separator: ":", omittingEmptySubsequences: false).map(two)
+    guard time.count == 3, let hour = Int(time[0]) else { return nil }
+    if parts.count == 3 {
+      guard (1...12).contains(hour), ["AM", "PM"].contains(parts[2].uppercased()) else { return nil }
+      time[0] = two(Substring(String(hour % 12 + (parts[2].uppercased() == "PM" ? 12 : 0))))
+    }
+    return UnixTime("\(date[2])-\(two(date[0]))-\(two(date[1]))T\(time.joined(separator: ":"))Z")
+  }
+
   /// A time in error texts: `11/7/2018 12:18:37 AM`.
   static func invariant(_ time: UnixTime) -> String {
     // 2026-11-07T12:18:37.000Z

@@ -37,11 +37,13 @@ struct AzureRequest: Sendable {
   /// The version of the protocol that the client asks for; the newest if it names none.
   var version: String { value("api-version").flatMap { $0.isEmpty ? nil : $0 } ?? "2020-06" }
 
-  /// The root of the hub as a URL: `https://ns.example.com/hub`.
-  var root: String {
-    let host = original.request.head.authority ?? "localhost"
-    return "\(original.isSecure ? "https" : "http")://\(host)\(prefix)/\(hubText)"
+  /// The root of all hubs as a URL: `https://ns.example.com`.
+  var server: String {
+    "\(original.isSecure ? "https" : "http")://\(original.request.head.authority ?? "localhost")\(prefix)"
   }
+
+  /// The root of the hub as a URL: `https://ns.example.com/hub`.
+  var root: String { "\(server)/\(hubText)" }
 
   /// The URL of something in the hub: `https://ns.example.com/hub/messages/{id}?api-version=2020-06`.
   func location(_ path: String, flags: [String] = []) -> String {
@@ -60,6 +62,11 @@ struct AzureTarget: Sendable {
   let hub: String
   /// Decoded.
   let segments: [String]
+
+  /// Whether it is the list of hubs, `/$Resources/NotificationHubs`, and no hub.
+  var isOfHubs: Bool {
+    hub.lowercased() == "$resources" && segments.map { $0.lowercased() } == ["notificationhubs"]
+  }
 
   /// Divides a path; nil if it does not begin with the prefix, names no hub, or has a malformed escape. Letter case,
   /// repeated slashes and one at the end play no part.

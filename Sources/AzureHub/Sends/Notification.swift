@@ -12,8 +12,8 @@ struct Notification: Sendable {
   private let format: String
   private let body: ArraySlice<UInt8>
 
-  /// Reads the header fields of a request and its body.
-  init(of headers: HTTPFields, body: ArraySlice<UInt8>) throws(Refusal) {
+  /// Reads the header fields of a request and its body. A time to live counts from `moment`.
+  init(of headers: HTTPFields, body: ArraySlice<UInt8>, at moment: UnixTime) throws(Refusal) {
     guard let format = headers[.notificationFormat] else {
       throw Refusal(.malformedRequest, "The header ServiceBusNotification-Format is missing.")
     }
@@ -49,10 +49,43 @@ struct Notification: Sendable {
       fields.wns = text
     }
     fields.headers = try Self.headers(of: headers, for: platform)
+    if platform == .apns { try readAppleHeaders(headers, at: moment) }
   }
 
   /// The audience of the request's tags: everyone without any.
-  func audience(of request: AzureRequest) throws(Refusal) -> Audience { try AzureTag.audience(of: expression) }
+  func audience() throws(Refusal) -> Audience { try AzureTag.audience(of: expression) }
+
+  /// The audience of one device, registered or not.
+  func audience(ofDevice handle: String) throws(Refusal) -> Audience {
+    guard let platform else {
+      throw Refusal(.invalidField, "The format template has no direct notifications; send a native one.")
+    }
+    if let problem = DeviceHandle.problem(with: handle, platform: platform) {
+      throw Refusal(.invalidField, "The device handle \(problem).")
+    }
+    return .device(platform, handle: DeviceHandle.normalized(handle, platform: platform))
+  }
+
+  /// Checks the header fields for Apple, and reads their older names.
+  ///
+  /// A notification that expires is not sent any more afterwards either.
+  private mutating func readAppleHeaders(_ fields: HTTPFields, at moment: UnixTime) throws(Refusal) {
+    if self.fields.headers["apns-priority"] == nil, let priority = fields[.apnsPriority] {
+      self.fields.headers["apns-priority"] = priority
+    }
+    for (name, values) in [("apns-push-type", ["alert", "background"]), ("apns-priority", ["10", "5", "1"])] {
+      guard let value = self.fields.headers[name], !values.contains(value) else { continue }
+      throw Refusal(.malformedRequest, "\(name) must be one of \(values.joined(separator: ", ")).")
+    }
+    guard let text = self.fields.headers["apns-expiration"] ?? fields[.apnsExpiry] else { return }
+    guard let seconds = UInt32(text).map(Int64.init) ?? AzureTime.read(text)?.seconds, seconds >= 0 else {
+      throw Refusal(.malformedRequest, "apns-expiration must be Unix seconds or a date and time.")
+    }
+    self.fields.headers["apns-expiration"] = String(seconds)
+    if seconds > 0 {
+      self.fields.timeToLive = Int(min(max(1, seconds - moment.seconds), Int64(SendRequest.maximumTimeToLive)))
+    }
+  }
 
   /// What makes two sends the same.
   var identity: [String] {
@@ -124,4 +157,8 @@ extension HTTPField.Name {
   // The initialiser returns nil only for invalid field names; these literals are valid.
   static let notificationFormat = HTTPField.Name("ServiceBusNotification-Format")!
   static let notificationTags = HTTPField.Name("ServiceBusNotification-Tags")!
+  static let deviceHandle = HTTPField.Name("ServiceBusNotification-DeviceHandle")!
+  static let scheduleTime = HTTPField.Name("ServiceBusNotification-ScheduleTime")!
+  static let apnsExpiry = HTTPField.Name("ServiceBusNotification-Apns-Expiry")!
+  static let apnsPriority = HTTPField.Name("X-Apns-Priority")!
 }

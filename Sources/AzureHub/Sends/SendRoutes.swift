@@ -3,23 +3,99 @@ import FrontEnd
 import HTTPTypes
 import HummingbirdCore
 
-/// Sends.
+/// Sends, at once or later.
 struct SendRoutes: Sendable {
   let operations: FrontEndOperations
+  let testSends: TestSends
 
-  init(_ operations: FrontEndOperations) { self.operations = operations }
+  init(_ operations: FrontEndOperations) {
+    self.operations = operations
+    testSends = TestSends(operations: operations)
+  }
 
   var routes: [AzureRoute] {
-    [AzureRoute(.post, "messages", .send) { try await send($0, by: $1) }]
+    [
+      AzureRoute(.post, "messages", .send) { try await send($0, by: $1) },
+      AzureRoute(.post, "messages/$batch", .send) { try await sendBatch($0, by: $1) },
+      AzureRoute(.post, "schedulednotifications", .send) { try await schedule($0, by: $1) },
+      AzureRoute(.delete, "schedulednotifications/{id}", .send) { try await cancel($0, by: $1) },
+    ]
   }
 
   private func send(_ request: AzureRequest, by caller: Caller) async throws -> Response {
     let body = try await request.body(upTo: operations.maximumBodySize)
-    let notification = try Notification(of: request.original.request.headers, body: body)
-    var fields = notification.fields
-    fields.audience = try notification.audience(of: request)
+    let headers = request.original.request.headers
+    let notification = try Notification(of: headers, body: body, at: operations.clock.now())
+    var (fields, handle): (SendFields, String?) = (notification.fields, nil)
+    if request.has("direct") {
+      guard let device = headers[.deviceHandle] else {
+        throw Refusal(.malformedRequest, "The header ServiceBusNotification-DeviceHandle is missing.")
+      }
+      handle = device
+      fields.audience = try notification.audience(ofDevice: device)
+    } else {
+      fields.audience = try notification.audience()
+    }
     let id = try await operations.send(
-      fields, identifiedBy: ["azure/messages"] + notification.identity, by: caller, request.original)
-    return AzureAnswer.empty(.created, location: request.location("messages/\(id)"))
+      fields, identifiedBy: ["azure/messages", handle ?? ""] + notification.identity, by: caller, request.original)
+    let location = request.location("messages/\(id)", flags: handle == nil ? [] : ["direct"])
+    guard request.has("test") else { return AzureAnswer.empty(.created, location: location) }
+    let outcome = try await testSends.outcome(of: id, to: handle, for: caller)
+    var response = AzureAnswer.document(outcome.document, status: .created)
+    response.headers[.location] = location
+    return response
+  }
+
+  /// Sends to each of several devices: a send for each, under one id.
+  private func sendBatch(_ request: AzureRequest, by caller: Caller) async throws -> Response {
+    let body = try await request.body(upTo: operations.maximumBatchSize)
+    let headers = request.original.request.headers
+    let batch = try DirectBatch(body, type: headers[.contentType] ?? "")
+    guard batch.notification.count <= operations.maximumBodySize else {
+      throw Refusal(.tooLarge, "The notification has more than \(operations.maximumBodySize) bytes.")
+    }
+    let notification = try Notification(of: headers, body: batch.notification, at: operations.clock.now())
+    var seen: Set<Audience> = []
+    let sends = try batch.handles.compactMap { handle -> SendFields? in
+      var fields = notification.fields
+      let device = try notification.audience(ofDevice: handle)
+      fields.audience = device
+      return seen.insert(device).inserted ? fields : nil
+    }
+    let id = try await operations.send(
+      each: sends, identifiedBy: ["azure/batch"] + notification.identity + batch.handles, by: caller, request.original)
+    let notificationID = NotificationID(id, count: sends.count)
+    return AzureAnswer.empty(
+      .created, location: request.location("messages/$batch/\(notificationID)", flags: ["direct"]))
+  }
+
+  private func schedule(_ request: AzureRequest, by caller: Caller) async throws -> Response {
+    let body = try await request.body(upTo: operations.maximumBodySize)
+    let headers = request.original.request.headers
+    guard let time = headers[.scheduleTime] else {
+      throw Refusal(.malformedRequest, "The header ServiceBusNotification-ScheduleTime is missing.")
+    }
+    guard let moment = AzureTime.read(time) else {
+      throw Refusal(
+        .malformedRequest, "ServiceBusNotification-ScheduleTime must be a date and time such as 2030-01-02T03:04:05.")
+    }
+    let notification = try Notification(of: headers, body: body, at: max(moment, operations.clock.now()))
+    var fields = notification.fields
+    fields.audience = try notification.audience()
+    let id = try await operations.send(
+      fields, heldUntil: moment, identifiedBy: ["azure/scheduled", "\(moment)"] + notification.identity, by: caller,
+      request.original)
+    return AzureAnswer.empty(.created, location: request.location("schedulednotifications/\(id)"))
+  }
+
+  private func cancel(_ request: AzureRequest, by caller: Caller) async throws -> Response {
+    let unknown = Refusal(.notFound, "The scheduled notification does not exist, or it is due.")
+    guard let id = request.parameters.first.flatMap({ SendID($0) }) else { throw unknown }
+    do {
+      try await operations.cancelScheduled(id, by: caller, request.original)
+    } catch let refusal as Refusal where refusal.code == .notFound || refusal.code == .alreadyEnded {
+      throw unknown
+    }
+    return AzureAnswer.empty(.ok)
   }
 }

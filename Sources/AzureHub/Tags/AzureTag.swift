@@ -8,22 +8,6 @@ enum AzureTag {
     ("$installationid:", Tag.installationPrefix), ("$userid:", Tag.usernamePrefix),
   ]
 
-  /// The tag as it is stored. Throws `.invalidField` if it breaks the rule for tags.
-  static func stored(_ text: some StringProtocol) throws(Refusal) -> String {
-    let tag = translated(text) ?? String(text)
-    guard Tag.isAddressable(tag) else { throw Refusal(.invalidField, "a tag must be \(Tag.rule)") }
-    return tag
-  }
-
-  /// The tag as Azure's clients know it.
-  static func written(_ tag: String) -> String {
-    for (azure, own) in [("$InstallationId:", Tag.installationPrefix), ("$UserId:", Tag.usernamePrefix)]
-    where tag.utf8.starts(with: own.utf8) {
-      return "\(azure){\(Substring(tag.utf8.dropFirst(own.utf8.count)))}"
-    }
-    return tag
-  }
-
   /// A system tag as it is stored; nil for any other text.
   static func translated(_ text: some StringProtocol) -> String? {
     let lowered = text.lowercased()

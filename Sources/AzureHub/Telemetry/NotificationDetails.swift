@@ -1,0 +1,117 @@
+import FanfareCore
+
+/// What became of a notification, from the reports of its sends.
+struct NotificationDetails: Sendable {
+  /// Azure's names of the states.
+  enum State: String {
+    case enqueued = "Enqueued"
+    case processing = "Processing"
+    case scheduled = "Scheduled"
+    case completed = "Completed"
+    case noTarget = "NoTargetFound"
+    case abandoned = "Abandoned"
+    // So spelled in Azure's documentation and the Java client, which knows no other spelling.
+    case canceled = "Canceled"
+  }
+
+  let id: NotificationID
+  let location: String
+  /// In the order of the sends; nil for those without a report yet. A single send has one.
+  let reports: [SendReport?]
+
+  /// That of the sends together: the earliest as long as they are not all at an end.
+  var state: State {
+    let states = reports.map { $0.map(Self.state) ?? .enqueued }
+    for open in [State.scheduled, .processing, .enqueued] where states.contains(open) {
+      // Some are at an end, others not begun.
+      return states.allSatisfy { $0 == open } ? open : .processing
+    }
+    for end in [State.completed, .abandoned, .canceled] where states.contains(end) { return end }
+    return .noTarget
+  }
+
+  private static func state(of report: SendReport) -> State {
+    switch report.state {
+    case .scheduled: .scheduled
+    case .accepted: report.times.isEmpty && report.counts.isEmpty ? .enqueued : .processing
+    case .settled: .completed
+    case .noTarget: .noTarget
+    case .expired, .deadLettered: .abandoned
+    case .cancelled: .canceled
+    }
+  }
+
+  /// The document, in the order of .NET's data contract.
+  var document: [UInt8] {
+    let known = reports.compactMap(\.self)
+    var document: [UInt8] = []
+    document.appendElement("NotificationDetails", attributes: XMLNamespace.ofDescriptions) { content in
+      content.appendElement("NotificationId", id.description)
+      content.appendElement("Location", location)
+      content.appendElement("State", state.rawValue)
+      func append(_ name: String, _ time: UnixTime?) {
+        if let time { content.appendElement(name, time.description) }
+      }
+      append("EnqueueTime", known.compactMap(\.acceptedAt).min() ?? id.acceptedAt)
+      append("StartTime", known.compactMap { $0.times.consumed ?? $0.times.pushed }.min())
+      if known.count == reports.count, known.allSatisfy({ $0.settledAt != nil }) {
+        append("EndTime", known.compactMap(\.settledAt).max())
+      }
+      if reports.count == 1, let audience = known.first?.audience, audience != Audience.everyone.text {
+        content.appendElement("Tags", audience)
+      }
+      let outcomes = Self.outcomes(of: known)
+      let platforms = Platform.allCases.filter { outcomes[$0] != nil }
+      if !platforms.isEmpty {
+        content.appendElement("TargetPlatforms", platforms.map(NotificationOutcome.name).joined(separator: ","))
+      }
+      for (platform, name) in [(Platform.apns, "Apns"), (.wns, "Wns"), (.fcm, "FcmV1")] {
+        guard let counts = outcomes[platform] else { continue }
+        content.appendElement("\(name)OutcomeCounts") { list in
+          for (outcome, count) in counts.sorted(by: { $0.key < $1.key }) {
+            list.appendElement("Outcome") {
+              $0.appendElement("Name", outcome)
+              $0.appendElement("Count", String(count))
+            }
+          }
+        }
+      }
+    }
+    return document
+  }
+
+  /// The devices per platform and Azure's name of an outcome.
+  static func outcomes(of reports: [SendReport]) -> [Platform: [String: Int]] {
+    var outcomes: [Platform: [String: Int]] = [:]
+    for report in reports {
+      // Those whose reasons are known, then the rest of each outcome.
+      var rest = report.counts
+      for (kind, count) in report.failures.entries {
+        outcomes[kind.platform, default: [:]][name(of: kind.outcome, reason: kind.reason), default: 0] += count
+        rest[kind.platform]?[kind.outcome]? -= count
+      }
+      for (platform, counts) in rest {
+        for (outcome, count) in counts where count > 0 {
+          outcomes[platform, default: [:]][name(of: outcome, reason: ""), default: 0] += count
+        }
+      }
+    }
+    return outcomes
+  }
+
+  private static func name(of outcome: DeviceResult.Outcome, reason: String) -> String {
+    switch (outcome, reason) {
+    case (.delivered, _): "Success"
+    case (.deviceGone, "BadDeviceToken"), (.deviceGone, "BadChannelURI"), (.deviceGone, "INVALID_ARGUMENT"):
+      "BadChannel"
+    case (.deviceGone, "DeviceTokenNotForTopic"), (.deviceGone, "SENDER_ID_MISMATCH"): "WrongToken"
+    case (.deviceGone, _): "ExpiredChannel"
+    case (.rejected, "PayloadTooLarge"): "InvalidNotificationSize"
+    case (.rejected, _): "PnsInterfaceError"
+    case (.expired, _): "AbandonedNotificationMessages"
+    case (.failed, "TooManyRequests"), (.failed, "QUOTA_EXCEEDED"): "Throttled"
+    case (.failed, _): "PnsUnavailable"
+    case (.unconfirmed, _): "PnsServerError"
+    }
+  }
+}

@@ -1,0 +1,57 @@
+import FanfareCore
+import FrontEnd
+import HTTPTypes
+import HummingbirdCore
+
+/// What became of sends.
+struct TelemetryRoutes: Sendable {
+  /// How long an id without a report counts as that of a send whose report is not written yet: the ledger lags behind
+  /// the topics.
+  static let lag: Duration = .seconds(600)
+  /// The most reports that are read at a time.
+  private static let readAtOnce = 8
+
+  let operations: FrontEndOperations
+
+  var routes: [AzureRoute] {
+    [
+      AzureRoute(.get, "messages/{id}", .send) { try await details($0, by: $1) },
+      AzureRoute(.get, "messages/$batch/{id}", .send) { try await details($0, by: $1) },
+      AzureRoute(.get, "schedulednotifications/{id}", .send) { try await details($0, by: $1) },
+    ]
+  }
+
+  private func details(_ request: AzureRequest, by caller: Caller) async throws -> Response {
+    guard let id = request.parameters.first.flatMap({ NotificationID($0) }) else { throw Self.unknown }
+    let reports = try await reports(of: id, for: caller)
+    let now = operations.clock.now()
+    // A send that was accepted just now has no report, and must be found nevertheless.
+    let mayCome = id.acceptedAt.map { now - $0 < Self.lag && $0 - now < Self.lag } ?? false
+    guard mayCome || reports.contains(where: { $0 != nil }) else { throw Self.unknown }
+    let path = id.count == nil ? "messages/\(id)" : "messages/$batch/\(id)"
+    return AzureAnswer.document(
+      NotificationDetails(id: id, location: request.location(path), reports: reports).document)
+  }
+
+  private func reports(of id: NotificationID, for caller: Caller) async throws -> [SendReport?] {
+    let sends = id.sends
+    var reports = [SendReport?](repeating: nil, count: sends.count)
+    try await withThrowingTaskGroup(of: (Int, SendReport?).self) { group in
+      var next = 0
+      func readNext() {
+        guard next < sends.count else { return }
+        let index = next
+        next += 1
+        group.addTask { (index, try await operations.report(of: sends[index], for: caller)) }
+      }
+      for _ in 0..<Self.readAtOnce { readNext() }
+      while let (index, report) = try await group.next() {
+        reports[index] = report
+        readNext()
+      }
+    }
+    return reports
+  }
+
+  private static let unknown = Refusal(.notFound, "The notification does not exist.")
+}
