@@ -67,7 +67,9 @@ import Testing
       #expect(reply.status == 201, "\(reply.text)")
       let content = try #require(try harness.sink.sends().first).content
       #expect(content.wns == "raw")
-      #expect(content.headers == ["x-wns-type": "wns/raw", "x-wns-ttl": "60"])
+      #expect(
+        content.headers
+          == ["x-wns-type": "wns/raw", "x-wns-ttl": "60", "content-type": "application/octet-stream"])
     }
   }
 
@@ -218,7 +220,23 @@ import Testing
     }
   }
 
-  @Test func routesAreFoundByPrefixAndHost() async throws {
+  @Test func requestsToANamedHostAreTakenWhateverTheirPath() async throws {
+    try await AzureHarness.run({ setup in setup.configuration.hosts = ["ns.example.com"] }) { harness in
+      let token = AzureToken.send.text(for: "https://ns.example.com/orders/messages", at: harness.clock.now())
+      let headers = [("Authorization", token), ("ServiceBusNotification-Format", "apple")]
+      // A proxy may keep the name or replace it.
+      for host in ["ns.example.com", "ns.example.com:8443", "127.0.0.1"] {
+        let reply = try await harness.request(
+          .POST, "/orders/messages", as: nil, headers: headers + [("Host", host)], body: "{}")
+        #expect(reply.status == 201, "\(reply.text)")
+        #expect(reply["Location"]?.hasPrefix("http://\(host)/orders/messages/") == true)
+      }
+      let own = try await harness.request(.GET, "/healthz", as: nil, headers: [("Host", "ns.example.com")])
+      #expect(own.status == 401 && own.text.contains("MissingToken"))
+    }
+  }
+
+  @Test func routesAreFoundByPrefixAndName() async throws {
     try await AzureHarness.run({ setup in
       setup.configuration.prefix = ["anh", "v1"]
       setup.configuration.aliases = ["my_orders": HubName("orders") ?? .default]

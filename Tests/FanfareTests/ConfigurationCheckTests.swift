@@ -67,6 +67,28 @@ import Testing
     #expect(try await report(yaml, roles: [.ledger]).report.mistakes == [])
   }
 
+  @Test func filesOfSharedAccessRulesAreReadIfTheProtocolIsOn() async throws {
+    let rules = FileManager.default.temporaryDirectory.appending(path: "fanfare-rules-\(UUID())")
+    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: rules) } }
+    func mistakes(isOn: Bool = true, _ text: String, permissions: Int = 0o600) async throws -> [String] {
+      try Data(text.utf8).write(to: rules)
+      try FileManager.default.setAttributes([.posixPermissions: permissions], ofItemAtPath: rules.path)
+      let yaml = """
+        kafka: {bootstrapServers: "127.0.0.1:1"}
+        azure: {enabled: \(isOn), prefix: azure/v1, hosts: [ns.example.com]}
+        hub: {default: {authentication: {method: none}, azure: {rulesFile: \(rules.path), names: [My_Hub]}}}
+        """
+      return try await report(yaml, roles: [.api]).report.mistakes.map(\.line)
+    }
+    #expect(try await mistakes("Full Listen,Send,Manage 0123456789abcdef") == [])
+    let invalid = try await mistakes("# c\nFull Sing 0123456789abcdef")
+    #expect(invalid.count == 1 && invalid[0].contains("hub.default.azure.rulesFile"))
+    #expect(invalid[0].contains("line 2") && !invalid[0].contains("0123456789abcdef"))
+    let readable = try await mistakes("Full Listen,Send,Manage 0123456789abcdef", permissions: 0o644)
+    #expect(readable.count == 1 && readable[0].contains("not safe"))
+    #expect(try await mistakes(isOn: false, "nonsense") == [])
+  }
+
   /// A missing file must not also be reported as a missing key.
   @Test func oneMistakeHasOneLine() async throws {
     let (report, _) = try await report(

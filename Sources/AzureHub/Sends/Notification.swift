@@ -141,13 +141,17 @@ struct Notification: Sendable {
   private static func headers(of fields: HTTPFields, for platform: Platform) throws(Refusal) -> [String: String] {
     var headers: [String: String] = [:]
     for field in fields {
-      // The type of the request is not that of the push: it follows from the push's kind.
+      // The type of the request is not that of the push.
       guard PushHeader.platform(of: field.name.canonicalName) == platform, field.name != .contentType else { continue }
       guard PushHeader.isSound(field.value) else {
         throw Refusal(
           .malformedRequest, "\(field.name) must have 1 to \(PushHeader.maximumLength) visible ASCII characters.")
       }
       headers[field.name.canonicalName] = field.value
+    }
+    // WNS refuses a raw push of another type, whatever it contains.
+    if let kind = headers["x-wns-type"] {
+      headers["content-type"] = kind == "wns/raw" ? "application/octet-stream" : "text/xml"
     }
     return headers
   }
