@@ -121,7 +121,9 @@ let package = Package(
     // The protocol of Azure Notification Hubs, translated to the front end's operations.
     .target(
       name: "AzureHub",
-      dependencies: ["FanfareCore", "FrontEnd", crypto, httpTypes, hummingbirdCore, logging, nioCore],
+      dependencies: [
+        "FanfareCore", "FrontEnd", crypto, httpTypes, hummingbirdCore, logging, nioCore, serviceLifecycle,
+      ],
       swiftSettings: house),
     .target(
       name: "Registry", dependencies: ["FanfareCore", "LocalFile", "PostgreSQL", grdb, grdbSQLite, logging, metrics],

@@ -11,6 +11,8 @@ package struct AzureConfiguration: Sendable {
   package var hosts: [String] = []
   /// Further names of hubs, in lower case.
   package var aliases: [String: HubName] = [:]
+  /// Runs the jobs over registrations; nil: they are refused.
+  package var jobs: JobRunner?
 
   package init() {}
 }
@@ -37,6 +39,7 @@ package struct AzureRoutes: ProtocolRoutes {
     routes =
       SendRoutes(operations).routes + TelemetryRoutes(operations: operations).routes
       + RegistrationRoutes(operations).routes + HubRoutes(operations: operations).routes
+      + JobRoutes(operations, configuration.jobs).routes + FeedbackRoutes(operations).routes
   }
 
   package func pattern(of request: Request) -> String? {
@@ -60,6 +63,11 @@ package struct AzureRoutes: ProtocolRoutes {
       SharedAccessToken.isToken(field)
         ? Credentials.signature(
           URLSignature(token: field, host: request.request.head.authority ?? "", path: request.request.uri.path)) : nil
+    }
+    if credentials == nil, let handle = found?.route.handleSigned, SignedURL.holds(for: azure, operations) {
+      var response = try await handle(azure)
+      AzureAnswer.complete(&response, of: request)
+      return response
     }
     // No hub is named by "?": an unknown one is refused as a wrong token is.
     let name = target.isOfHubs ? fallback.rawValue : hub?.rawValue ?? "?"

@@ -98,8 +98,11 @@ package enum APIRole {
       dependencies.files = ConsolePage.files
     }
     if settings.azure.isEnabled {
-      let azure = settings.azure.configuration(of: settings.hubs)
-      dependencies.protocols.append { AzureRoutes(azure, $0) }
+      var azure = settings.azure.configuration(of: settings.hubs)
+      azure.jobs = settings.azure.jobs(
+        of: settings.hubs, registry: registry, clock: runtime.clock, logger: runtime.logger)
+      if let jobs = azure.jobs { services.append(jobs) }
+      dependencies.protocols.append { [azure] in AzureRoutes(azure, $0) }
     }
     var configuration = configuration
     configuration.sessions = settings.console.sessions

@@ -32,6 +32,8 @@ struct AzureHarness: Sendable {
   let registry: SQLiteRegistry
   let sink: RecordingSink
   let clock: ManualClock
+  /// The folder of the jobs' files.
+  let jobs: String
 
   /// Runs a front end with the hubs `default` and `orders` until `body` returns.
   static func run(_ configure: (inout Setup) -> Void = { _ in }, _ body: (AzureHarness) async throws -> Void)
@@ -69,13 +71,19 @@ struct AzureHarness: Sendable {
       registry: registry, inquiry: registry, secureStore: registry, claims: registry, broadcasts: registry,
       schedule: registry, quotas: registry, history: setup.history, deadLetters: NoDeadLetters(), sink: setup.sink,
       security: SecurityLog(logger: TestKafka.quietLogger), clock: clock)
+    let jobs = directory.appending(path: "jobs").path
+    let runner = JobRunner(
+      folder: jobs, hubs: hubs.map(\.name), registry: registry, clock: clock, logger: TestKafka.quietLogger)
+    setup.configuration.jobs = runner
     let azure = setup.configuration
     dependencies.protocols = [{ AzureRoutes(azure, $0) }]
     let server = try FrontEnd(
       configuration: frontEnd, hubs: hubs, dependencies: dependencies, logger: TestKafka.quietLogger)
     try await withThrowingTaskGroup { group in
       group.addTask { try await server.run() }
-      let harness = AzureHarness(port: try await server.boundPort(), registry: registry, sink: setup.sink, clock: clock)
+      group.addTask { try await runner.run() }
+      let harness = AzureHarness(
+        port: try await server.boundPort(), registry: registry, sink: setup.sink, clock: clock, jobs: jobs)
       try await body(harness)
       group.cancelAll()
       while let result = await group.nextResult() {

@@ -14,12 +14,15 @@ struct AzureRequest: Sendable {
   let prefix: String
   /// The parts of the path that the route's pattern leaves open, decoded.
   let parameters: [String]
+  /// The path below the hub.
+  let segments: [String]
   /// Names in lower case.
   private let query: [(name: String, value: String)]
 
   init(_ request: ProtocolRequest, _ target: AzureTarget, hub: HubName?, parameters: [String]) throws(Refusal) {
     original = request
     (hubText, self.hub, prefix, self.parameters) = (target.hub, hub, target.prefix, parameters)
+    segments = target.segments
     query = try request.query().map { ($0.name.lowercased(), $0.value) }
   }
 

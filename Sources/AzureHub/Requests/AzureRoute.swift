@@ -12,6 +12,8 @@ struct AzureRoute: Sendable {
   let components: [String]
   let right: SharedAccessRight
   let handle: Handler
+  /// Answers a request whose URL is signed, and which needs no token then; see `SignedURL`.
+  var handleSigned: (@Sendable (AzureRequest) async throws -> Response)?
 
   /// `pattern` is a path below the hub such as `messages/{id}`; empty for the hub itself.
   init(_ method: HTTPRequest.Method, _ pattern: String, _ right: SharedAccessRight, _ handle: @escaping Handler) {
@@ -19,6 +21,18 @@ struct AzureRoute: Sendable {
     components = pattern.split(separator: "/").map(String.init)
     self.right = right
     self.handle = handle
+  }
+
+  /// A route whose URLs are signed; with a token it needs the right to manage.
+  init(
+    signed method: HTTPRequest.Method, _ pattern: String,
+    _ handle: @escaping @Sendable (AzureRequest) async throws -> Response
+  ) {
+    self.method = method
+    components = pattern.split(separator: "/").map(String.init)
+    right = .manage
+    self.handle = { request, _ in try await handle(request) }
+    handleSigned = handle
   }
 
   /// The pattern with the hub, for metrics.

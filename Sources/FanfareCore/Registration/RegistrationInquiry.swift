@@ -10,6 +10,12 @@ package protocol RegistrationInquiry: Sendable {
   func removed(
     from user: String, hub: HubName, before last: RemovedRegistration.Position?, limit: Int, at now: UnixTime
   ) async throws -> [RemovedRegistration]
+
+  /// The registrations of a hub whose handles a push service reported dead, the earliest first, behind `last`, at most
+  /// `limit`, 1 or more. They are known as long as their tombstones.
+  func dead(
+    hub: HubName, after last: RemovedRegistration.Position?, limit: Int, at now: UnixTime
+  ) async throws -> [RemovedRegistration]
 }
 
 /// A registration that was removed.

@@ -59,6 +59,14 @@ package struct FrontEndOperations: Sendable {
       details: ["registration.id": registration.id.description])
   }
 
+  /// The signature of a URL that stands for a caller's token. It is accepted by all front ends with the same
+  /// `console.sessionKeyFile`; without one, by this process.
+  package func signature(ofURL text: String) -> String { access.cookie.key.signature(ofURL: text) }
+
+  package func accepts(signature: String, ofURL text: String) -> Bool {
+    access.cookie.key.accepts(signature: signature, ofURL: text)
+  }
+
   /// Takes a permit for one change of a user's registration. Throws `.overQuota`.
   package func charge(_ user: String, by caller: Caller) async throws {
     try await caller.hub.quotas.charge(1, to: .registrations, of: user, at: clock.now())

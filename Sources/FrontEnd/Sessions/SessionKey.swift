@@ -17,6 +17,8 @@ package struct SessionKey: Sendable {
 
   private let sealing: SymmetricKey
   private let checking: SymmetricKey
+  /// Signs URLs.
+  private let signing: SymmetricKey
 
   /// Derives the keys from a secret of at least 32 bytes; nil: a random one, so that sessions end with this process.
   package init(secret: [UInt8]? = nil, idleTime: Duration = .seconds(1800)) {
@@ -26,6 +28,7 @@ package struct SessionKey: Sendable {
     }
     sealing = derived("fanfare session")
     checking = derived("fanfare csrf")
+    signing = derived("fanfare url")
     self.idleTime = idleTime
   }
 
@@ -109,11 +112,23 @@ package struct SessionKey: Sendable {
     Hexadecimal.text(HMAC<SHA256>.authenticationCode(for: Array(session.id.utf8), using: checking))
   }
 
+  /// The signature of a URL.
+  func signature(ofURL text: String) -> String {
+    Hexadecimal.text(HMAC<SHA256>.authenticationCode(for: Array(text.utf8), using: signing))
+  }
+
   /// Whether the text is the session's token; in constant time.
   func accepts(_ token: String?, for session: Session) -> Bool {
-    let digits = (token ?? "").utf8.compactMap(Hexadecimal.value)
-    guard digits.count == 64 else { return false }
+    Self.isCode(token ?? "", of: session.id, under: checking)
+  }
+
+  /// Whether the text is the signature of a URL; in constant time.
+  func accepts(signature: String, ofURL text: String) -> Bool { Self.isCode(signature, of: text, under: signing) }
+
+  private static func isCode(_ code: String, of text: String, under key: SymmetricKey) -> Bool {
+    let digits = code.utf8.compactMap(Hexadecimal.value)
+    guard digits.count == 64, code.utf8.count == 64 else { return false }
     let bytes = stride(from: 0, to: 64, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
-    return HMAC<SHA256>.isValidAuthenticationCode(bytes, authenticating: Array(session.id.utf8), using: checking)
+    return HMAC<SHA256>.isValidAuthenticationCode(bytes, authenticating: Array(text.utf8), using: key)
   }
 }

@@ -201,6 +201,35 @@ extension PostgreSQLRegistry: RegistrationInquiry {
   }
 }
 
+extension PostgreSQLRegistry {
+  private static let selectDead = PreparedStatement(
+    """
+    SELECT t.registration, t.cause, t.detail, t.at, q.platform, q.handle, q.ends_at FROM tombstones AS t
+    LEFT JOIN quarantine AS q ON q.hub = t.hub AND q.id = t.registration AND q.ends_at > $5
+    WHERE t.hub = $1 AND t.cause = $2 AND (t.at, t.registration) > ($3, $4)
+    ORDER BY t.at, t.registration LIMIT $6
+    """)
+
+  package func dead(
+    hub: HubName, after last: RemovedRegistration.Position?, limit: Int, at now: UnixTime
+  ) async throws -> [RemovedRegistration] {
+    try await read { connection in
+      let rows = try connection.query(
+        Self.selectDead,
+        [
+          .text(hub.rawValue), .text(Tombstone.Cause.dead.rawValue), .int8(last?.at.milliseconds ?? .min),
+          .id(last?.registration ?? RegistrationSlice.whole.first), .time(now), .int8(Int64(max(1, limit))),
+        ])
+      return try (0..<rows.count).map { row in
+        try RemovedRegistration(
+          try rows.identifier(row, 0), cause: try rows.text(row, 1), detail: try rows.text(row, 2),
+          at: try rows.integer(row, 3), platform: try rows.optionalInteger(row, 4),
+          handle: try rows.optionalText(row, 5), endsAt: try rows.optionalInteger(row, 6))
+      }
+    }
+  }
+}
+
 extension PostgreSQLRegistry: QuarantineStore {
   private static let quarantinePage = PreparedStatement(
     """

@@ -171,6 +171,31 @@ extension SQLiteRegistry: RegistrationInquiry {
   }
 }
 
+extension SQLiteRegistry {
+  package func dead(
+    hub: HubName, after last: RemovedRegistration.Position?, limit: Int, at now: UnixTime
+  ) async throws -> [RemovedRegistration] {
+    try await read { db in
+      let select = try db.cachedStatement(
+        sql: """
+          SELECT t.registration, t.cause, t.detail, t.at, q.platform, q.handle, q.ends_at FROM tombstones AS t
+          LEFT JOIN quarantine AS q ON q.hub = t.hub AND q.id = t.registration AND q.ends_at > ?
+          WHERE t.hub = ? AND t.cause = ? AND (t.at, t.registration) > (?, ?)
+          ORDER BY t.at, t.registration LIMIT ?
+          """)
+      let arguments: StatementArguments = [
+        now.milliseconds, hub.rawValue, Tombstone.Cause.dead.rawValue, last?.at.milliseconds ?? .min,
+        (last?.registration ?? RegistrationSlice.whole.first).data, max(1, limit),
+      ]
+      return try Row.fetchAll(select, arguments: arguments).map { row in
+        guard let id = RegistrationID(row[0] as Data) else { throw StoredRegistration.damaged }
+        return try RemovedRegistration(
+          id, cause: row[1], detail: row[2], at: row[3], platform: row[4], handle: row[5], endsAt: row[6])
+      }
+    }
+  }
+}
+
 extension SQLiteRegistry: QuarantineStore {
   package func restore(_ page: QuarantinePage, isTrial: Bool, at now: UnixTime) async throws -> RestoreStep {
     let sql = """

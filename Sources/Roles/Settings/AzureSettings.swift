@@ -11,11 +11,14 @@ package import Logging
 /// - `azure.prefix` (text): the path in front of the hub's name, such as `azure`; by default there is none.
 /// - `azure.hosts` (list of names, default none): hosts whose requests are all in this protocol. Without one, requests
 ///   are told by their path and token.
+/// - `azure.jobsFolder` (text): the folder of the files that jobs over registrations read and write; it belongs to one
+///   front end. By default there are no jobs.
 package struct AzureSettings: Sendable {
   package let isEnabled: Bool
   fileprivate let rulesFile: SecretFile?
   private let prefix: [String]
   fileprivate let hosts: [String]
+  private let jobsFolder: String?
 
   init(from reader: SettingsReader) throws(SettingsError) {
     isEnabled = try reader.bool("azure.enabled", default: false)
@@ -28,6 +31,7 @@ package struct AzureSettings: Sendable {
     guard hosts.allSatisfy({ !$0.isEmpty && !$0.contains("/") && !$0.contains(":") }) else {
       throw SettingsError("azure.hosts", "must be a list of host names without a port, such as ns.example.com")
     }
+    jobsFolder = try reader.optionalString("azure.jobsFolder")
   }
 
   /// The routes' configuration for the hubs.
@@ -38,6 +42,13 @@ package struct AzureSettings: Sendable {
       for name in hub.azure.names { configuration.aliases[name.lowercased()] = hub.name }
     }
     return configuration
+  }
+
+  /// Runs the jobs of the hubs; nil if there are none.
+  package func jobs(
+    of hubs: [HubSettings], registry: any DeviceRegistry & RegistrationDirectory, clock: any WallClock, logger: Logger
+  ) -> JobRunner? {
+    jobsFolder.map { JobRunner(folder: $0, hubs: hubs.map(\.name), registry: registry, clock: clock, logger: logger) }
   }
 }
 

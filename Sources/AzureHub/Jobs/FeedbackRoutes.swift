@@ -1,0 +1,65 @@
+import FanfareCore
+import FrontEnd
+import HTTPTypes
+import HummingbirdCore
+import NIOCore
+
+/// Feedback: the devices that a push service reported as gone, as one file behind a signed URL.
+struct FeedbackRoutes: Sendable {
+  private static let path = "feedbackcontainer/devices.xml"
+  private static let pageSize = 500
+
+  let operations: FrontEndOperations
+
+  init(_ operations: FrontEndOperations) { self.operations = operations }
+
+  var routes: [AzureRoute] {
+    [
+      AzureRoute(.get, "feedbackcontainer", .manage) { request, caller in
+        AzureAnswer.document(
+          Array(SignedURL.url(Self.path, request, caller.hubName, operations).utf8), type: "text/plain; charset=utf-8")
+      },
+      AzureRoute(signed: .get, Self.path) { request in
+        guard let hub = request.hub else { throw Refusal(.notFound, "There is no such file.") }
+        return Response(
+          status: .ok, headers: [.contentType: AzureAnswer.xml, .cacheControl: "no-store"], body: body(of: hub))
+      },
+    ]
+  }
+
+  /// Documents one after the other, as Azure writes them, in UTF-8.
+  private func body(of hub: HubName) -> ResponseBody {
+    ResponseBody { [operations] writer in
+      var last: RemovedRegistration.Position?
+      while true {
+        let page = try await operations.inquiry.dead(
+          hub: hub, after: last, limit: Self.pageSize, at: operations.clock.now())
+        var documents: [UInt8] = []
+        for removed in page {
+          removed.append(to: &documents)
+          documents.append(UInt8(ascii: "\n"))
+        }
+        if !documents.isEmpty { try await writer.write(ByteBuffer(bytes: documents)) }
+        last = page.last?.position
+        if page.count < Self.pageSize { break }
+      }
+      try await writer.finish(nil)
+    }
+  }
+}
+
+extension RemovedRegistration {
+  fileprivate func append(to document: inout [UInt8]) {
+    document.appendElement("PnsFeedback", attributes: XMLNamespace.ofDescriptions) { feedback in
+      feedback.appendElement("FeedbackTime", at.description)
+      feedback.appendElement("NotificationSystemError", "ExpiredChannel")
+      // Known while the device can be restored.
+      if let quarantine {
+        let service = PushServiceName(quarantine.platform, isOlder: false)
+        feedback.appendElement("Platform", service.installationPlatform)
+        feedback.appendElement("PnsHandle", service.azureForm(of: quarantine.handle))
+      }
+      feedback.appendElement("RegistrationId", registration.description)
+    }
+  }
+}

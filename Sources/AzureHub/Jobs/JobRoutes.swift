@@ -1,0 +1,135 @@
+import FanfareCore
+import Foundation
+import FrontEnd
+import HTTPTypes
+import HummingbirdCore
+import NIOCore
+
+/// Jobs: export and import of a hub's registrations.
+///
+/// Files come from the configured folder or are results of other jobs, by their signed URLs; no URL is ever fetched.
+struct JobRoutes: Sendable {
+  /// The most jobs in a list.
+  private static let maximumListed = 100
+  private static let unknown = Refusal(.notFound, "The job does not exist.")
+
+  let operations: FrontEndOperations
+  let runner: JobRunner?
+
+  init(_ operations: FrontEndOperations, _ runner: JobRunner?) {
+    (self.operations, self.runner) = (operations, runner)
+  }
+
+  var routes: [AzureRoute] {
+    [
+      AzureRoute(.post, "jobs", .manage) { request, caller in
+        let body = try await request.body(upTo: operations.maximumBodySize)
+        return try await create(body, request, caller.hubName)
+      },
+      AzureRoute(.get, "jobs", .manage) { request, caller in
+        let jobs = try requiredRunner().folder.jobs(hub: caller.hubName, limit: Self.maximumListed)
+        var feed: [UInt8] = []
+        feed.appendFeed(id: request.location("jobs"), title: "NotificationHubJobs", updated: operations.clock.now()) {
+          for job in jobs { append(job, to: &$0, request, caller.hubName) }
+        }
+        return AzureAnswer.document(feed, type: AtomType.feed)
+      },
+      AzureRoute(.get, "jobs/{id}", .manage) { request, caller in
+        guard let job = try requiredRunner().folder.job(request.parameters[0], hub: caller.hubName) else {
+          throw Self.unknown
+        }
+        return answer(job, request, caller.hubName)
+      },
+      AzureRoute(signed: .get, "jobs/{id}/{file}") { request in try file(request) },
+    ]
+  }
+
+  private func requiredRunner() throws(Refusal) -> JobRunner {
+    guard let runner else {
+      throw Refusal(.notFound, "Jobs are not available: azure.jobsFolder is not configured.")
+    }
+    return runner
+  }
+
+  private func create(
+    _ body: ArraySlice<UInt8>, _ request: AzureRequest, _ hub: HubName
+  ) async throws -> Response {
+    let runner = try requiredRunner()
+    let order: AzureJobRequest
+    do { order = try AzureJobRequest(XMLTree(body)) } catch let error as XMLError {
+      throw Refusal(.malformedBody, error.description)
+    } catch let error as InvalidDescription {
+      throw Refusal(.invalidField, error.description)
+    }
+    if let container = order.outputContainer, !container.hasPrefix("file:"), !container.hasPrefix(request.root) {
+      throw Refusal(
+        .invalidField,
+        "OutputContainerUri must be empty, file: or a URL of this hub; results are at the URLs of OutputProperties")
+    }
+    var input: String?
+    if order.kind != .export, let text = order.importFile {
+      input = try find(text, runner.folder, hub)
+    }
+    let now = operations.clock.now()
+    let job = AzureJob(
+      id: RegistrationID.timeOrdered(at: now).description, kind: order.kind, input: input,
+      inputName: input == nil ? nil : order.importFile.map { String($0.prefix { $0 != "?" }) }, at: now)
+    guard try runner.add(job, hub: hub) else { throw Refusal(.overloaded, "Too many jobs wait.") }
+    var response = answer(job, request, hub)
+    response.status = .created
+    response.headers[.location] = request.location("jobs/\(job.id)")
+    return response
+  }
+
+  /// Finds the file that a client names.
+  private func find(_ text: String, _ folder: JobFolder, _ hub: HubName) throws(Refusal) -> String {
+    if text.contains("://"), !text.lowercased().hasPrefix("file:") {
+      guard let target = SignedURL.target(of: text, operations), target.path.count == 3, target.path[0] == "jobs",
+        let output = AzureJob.Output(rawValue: target.path[2]),
+        let file = folder.input(output, ofJob: target.path[1], hub: target.hub)
+      else {
+        throw Refusal(
+          .invalidField,
+          "ImportFileUri must be a signed URL of this server or file:NAME in the hub's folder; other URLs are not read")
+      }
+      return file
+    }
+    let name = text.split(separator: "/").last.map(String.init) ?? ""
+    guard let file = folder.input(named: name.replacing("file:", with: ""), hub: hub) else {
+      throw Refusal(.invalidField, "ImportFileUri names no file in the hub's folder of files")
+    }
+    return file
+  }
+
+  private func append(_ job: AzureJob, to document: inout [UInt8], _ request: AzureRequest, _ hub: HubName) {
+    job.append(
+      to: &document, link: { request.location("jobs/\($0)") },
+      url: { SignedURL.url("jobs/\(job.id)/\($0.rawValue)", request, hub, operations) })
+  }
+
+  private func answer(_ job: AzureJob, _ request: AzureRequest, _ hub: HubName) -> Response {
+    var document: [UInt8] = []
+    append(job, to: &document, request, hub)
+    return AzureAnswer.document(document, type: AtomType.entry)
+  }
+
+  /// A file of results, which is read while it is sent.
+  private func file(_ request: AzureRequest) throws -> Response {
+    let runner = try requiredRunner()
+    guard let hub = request.hub, JobFolder.isID(request.parameters[0]),
+      let output = AzureJob.Output(rawValue: request.parameters[1]),
+      let handle = FileHandle(forReadingAtPath: runner.folder.path(of: output, job: request.parameters[0], hub: hub))
+    else { throw Self.unknown }
+    let size = try handle.seekToEnd()
+    try handle.seek(toOffset: 0)
+    let body = ResponseBody(contentLength: Int(size)) { writer in
+      var rest = Int(size)
+      while rest > 0, let data = try handle.read(upToCount: min(rest, 65_536)), !data.isEmpty {
+        rest -= data.count
+        try await writer.write(ByteBuffer(bytes: data))
+      }
+      try await writer.finish(nil)
+    }
+    return Response(status: .ok, headers: [.contentType: "text/plain; charset=utf-8"], body: body)
+  }
+}

@@ -1,0 +1,230 @@
+package import FanfareCore
+import Foundation
+package import Logging
+import ServiceLifecycle
+
+/// Runs the jobs of all hubs, one after the other. A job that a stop interrupts is run again from its beginning, which
+/// has the same result.
+///
+/// The folder belongs to one process.
+package final class JobRunner: Service {
+  private struct Entry: Sendable {
+    let job: String
+    let hub: HubName
+  }
+
+  let folder: JobFolder
+  private let hubs: [HubName]
+  private let registry: any DeviceRegistry & RegistrationDirectory
+  private let clock: any WallClock
+  private let logger: Logger
+  private let queue: AsyncStream<Entry>
+  private let waiting: AsyncStream<Entry>.Continuation
+
+  /// The most jobs that wait.
+  private static let maximumWaiting = 100
+  /// The registrations that an export reads at once.
+  private static let pageSize = 1000
+
+  package init(
+    folder: String, hubs: [HubName], registry: any DeviceRegistry & RegistrationDirectory,
+    clock: any WallClock = SystemWallClock(), logger: Logger
+  ) {
+    self.folder = JobFolder(path: folder)
+    (self.hubs, self.registry, self.clock, self.logger) = (hubs, registry, clock, logger)
+    (queue, waiting) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(Self.maximumWaiting))
+  }
+
+  /// Stores a job that waits to be run. Returns false if too many wait.
+  func add(_ job: AzureJob, hub: HubName) throws -> Bool {
+    try folder.save(job, hub: hub)
+    if case .enqueued = waiting.yield(Entry(job: job.id, hub: hub)) { return true }
+    var refused = job
+    (refused.status, refused.failure) = (.failed, "too many jobs wait")
+    try folder.save(refused, hub: hub)
+    return false
+  }
+
+  package func run() async throws {
+    for hub in hubs {
+      for job in folder.jobs(hub: hub, limit: Self.maximumWaiting).reversed() where !job.hasEnded {
+        waiting.yield(Entry(job: job.id, hub: hub))
+      }
+    }
+    for await entry in queue.cancelOnGracefulShutdown() {
+      guard var job = folder.job(entry.job, hub: entry.hub), !job.hasEnded else { continue }
+      do {
+        job.status = .running
+        try save(&job, entry.hub)
+        try await run(&job, entry.hub)
+        (job.status, job.progress) = (.completed, 100)
+      } catch is CancellationError {
+        // It is continued by the next start.
+        return
+      } catch {
+        job.status = .failed
+        job.failure = error is RegistryError ? "the registry was unavailable" : "a file could not be read or written"
+        logger.warning(
+          "Job over registrations failed",
+          metadata: [LogKeys.job: "\(job.id)", LogKeys.hub: "\(entry.hub)", LogKeys.cause: "\(error)"])
+      }
+      do { try save(&job, entry.hub) } catch {
+        logger.warning(
+          "State of a job cannot be written",
+          metadata: [LogKeys.job: "\(job.id)", LogKeys.hub: "\(entry.hub)", LogKeys.cause: "\(error)"])
+      }
+    }
+  }
+
+  private func save(_ job: inout AzureJob, _ hub: HubName) throws {
+    job.updatedAt = clock.now().milliseconds
+    try folder.save(job, hub: hub)
+  }
+
+  private func run(_ job: inout AzureJob, _ hub: HubName) async throws {
+    let output = try TextFile(creating: folder.path(of: .output, job: job.id, hub: hub))
+    let failed = try TextFile(creating: folder.path(of: .failed, job: job.id, hub: hub))
+    if job.kind == .export {
+      try await export(&job, hub, to: output)
+    } else {
+      try await load(&job, hub, output, failed)
+    }
+    try output.close()
+    try failed.close()
+  }
+
+  private func export(_ job: inout AzureJob, _ hub: HubName, to output: TextFile) async throws {
+    var slice: RegistrationSlice? = .whole
+    while let part = slice {
+      try Task.checkCancellation()
+      let page = try await registry.list(.everyone, hub: hub, of: part, limit: Self.pageSize)
+      var text: [UInt8] = []
+      for row in page.registrations {
+        RegistrationEntry(row, isOlder: false).appendDescription(to: &text)
+        text.append(UInt8(ascii: "\n"))
+      }
+      try output.write(text)
+      slice = page.last.flatMap { RegistrationSlice.whole.after($0) }
+      if let last = page.last { job.progress = (RegistrationSlice.whole.share(upTo: last) * 100).rounded() }
+      try save(&job, hub)
+    }
+  }
+
+  private func load(_ job: inout AzureJob, _ hub: HubName, _ output: TextFile, _ failed: TextFile) async throws {
+    guard let input = job.input else { return }
+    let lines = try LineReader("\(folder.path)/\(input)")
+    var number = 0
+    while let line = try lines.next() {
+      try Task.checkCancellation()
+      number += 1
+      do {
+        guard line.count <= LineReader.maximumLength else {
+          throw InvalidDescription("the line has more than \(LineReader.maximumLength) bytes")
+        }
+        guard line.contains(where: { $0 > 0x20 }) else { continue }
+        let id = try await apply(job.kind, line, hub)
+        try output.write(Array("\(number) \(id)\n".utf8))
+      } catch let error as InvalidDescription {
+        try failed.write(Array("\(number) \(error)\n".utf8))
+      } catch let error as RegistryError where error.code != .unavailable {
+        try failed.write(Array("\(number) \(error)\n".utf8))
+      }
+      if number.isMultiple(of: 1000) {
+        job.progress = (lines.share * 100).rounded()
+        try save(&job, hub)
+      }
+    }
+  }
+
+  /// Applies one line. Returns the id of the registration.
+  private func apply(_ kind: AzureJob.Kind, _ line: ArraySlice<UInt8>, _ hub: HubName) async throws -> String {
+    let description: RegistrationDescription
+    do { description = try RegistrationDescription(XMLTree(line)) } catch let error as XMLError {
+      throw InvalidDescription(error.description)
+    }
+    let id = description.id.map { RegistrationID(azure: $0) } ?? .random()
+    let stored = description.id == nil ? nil : try await registry.registration(id, hub: hub)
+    switch (kind, stored) {
+    case (.create, .some): throw InvalidDescription("the registration exists")
+    case (.update, nil), (.delete, nil): throw InvalidDescription("the registration does not exist")
+    case (.delete, let stored?):
+      try await registry.remove(id, hub: hub, user: stored.user, at: clock.now())
+    default: _ = try await registry.complete(description.request(id: id, hub: hub), at: clock.now())
+    }
+    return id.description
+  }
+}
+
+/// A file that is written from its beginning.
+final class TextFile {
+  private let handle: FileHandle
+
+  init(creating path: String) throws {
+    guard FileManager.default.createFile(atPath: path, contents: nil, attributes: [.posixPermissions: 0o600]),
+      let handle = FileHandle(forWritingAtPath: path)
+    else { throw CocoaError(.fileWriteUnknown) }
+    self.handle = handle
+  }
+
+  func write(_ bytes: [UInt8]) throws { try handle.write(contentsOf: Data(bytes)) }
+
+  func close() throws { try handle.close() }
+}
+
+/// Reads a file line by line.
+final class LineReader {
+  /// The most bytes of a line.
+  static let maximumLength = 65_536
+  private static let chunk = 65_536
+
+  private let handle: FileHandle
+  private let size: UInt64
+  private var position: UInt64 = 0
+  private var buffer: [UInt8] = []
+  private var start = 0
+  private var hasEnded = false
+
+  init(_ path: String) throws {
+    guard let handle = FileHandle(forReadingAtPath: path) else { throw CocoaError(.fileReadNoSuchFile) }
+    self.handle = handle
+    size = try handle.seekToEnd()
+    try handle.seek(toOffset: 0)
+  }
+
+  /// The part of the file that was read, from 0 to 1.
+  var share: Double { size == 0 ? 1 : Double(position) / Double(size) }
+
+  /// The next line without its end; nil at the end of the file. Of a line that is too long, the first bytes, one more
+  /// than the limit.
+  func next() throws -> ArraySlice<UInt8>? {
+    var long: ArraySlice<UInt8>?
+    while true {
+      if let end = buffer[start...].firstIndex(of: UInt8(ascii: "\n")) {
+        defer { start = end + 1 }
+        return long ?? buffer[start..<end].prefix(Self.maximumLength + 1)
+      }
+      if buffer.count - start > Self.maximumLength {
+        long = long ?? buffer[start...].prefix(Self.maximumLength + 1)
+        start = buffer.count
+      }
+      if hasEnded {
+        let line = buffer[start...]
+        start = buffer.count
+        return long ?? (line.isEmpty ? nil : line)
+      }
+      buffer.removeSubrange(..<start)
+      start = 0
+      let data = try handle.read(upToCount: Self.chunk) ?? Data()
+      hasEnded = data.isEmpty
+      position += UInt64(data.count)
+      buffer += data
+    }
+  }
+}
+
+/// The metadata keys of the log lines.
+enum LogKeys {
+  static let cause = "error"
+  static let hub = "hub"
+  static let job = "job.id"
+}

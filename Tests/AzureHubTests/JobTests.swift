@@ -1,0 +1,139 @@
+import FanfareCore
+import Foundation
+import NIOHTTP1
+import Registry
+import Support
+import Testing
+
+@testable import AzureHub
+
+/// Jobs over registrations, and feedback, over a real socket.
+struct JobTests {
+  private static let hub = HubName("orders") ?? .default
+
+  private static func job(_ type: String, _ input: String? = nil, output: String = "") -> String {
+    """
+    <entry xmlns="http://www.w3.org/2005/Atom"><content type="application/atom+xml;type=entry;charset=utf-8">\
+    <NotificationHubJob xmlns="http://schemas.microsoft.com/netservices/2010/10/servicebus/connect">\
+    <OutputContainerUri><![CDATA[\(output)]]></OutputContainerUri>\
+    \(input.map { "<ImportFileUri><![CDATA[\($0)]]></ImportFileUri>" } ?? "")<Type>\(type)</Type>\
+    </NotificationHubJob></content></entry>
+    """
+  }
+
+  private static func row(_ number: Int) -> RegistrationRequest {
+    RegistrationRequest(
+      id: .random(), hub: hub, user: "alice", platform: .apns, handle: String(format: "%064x", number),
+      tags: ["news"])
+  }
+
+  /// Posts a job and waits for its end.
+  private func run(_ body: String, _ harness: AzureHarness) async throws -> XMLTree {
+    let posted = try await harness.request(.POST, "/orders/jobs?api-version=2020-06", as: .full, body: body)
+    #expect(posted.status == 201, "\(posted.text)")
+    let location = try #require(posted["Location"])
+    let path = String(location[(location.firstRange(of: "/orders")?.lowerBound ?? location.startIndex)...])
+    // Bounded; the job itself takes milliseconds.
+    for _ in 0..<2000 {
+      let reply = try await harness.request(.GET, path, as: .full)
+      let job = try #require(
+        try XMLTree(Array(reply.text.utf8)[...]).child("content")?.child("NotificationHubJob"))
+      if ["Completed", "Failed"].contains(job.value("Status")) { return job }
+      await Task.yield()
+    }
+    throw CancellationError()
+  }
+
+  private func url(_ key: String, of job: XMLTree) throws -> String {
+    let entry = job.child("OutputProperties")?.children.first { $0.value("Key") == key }
+    return try #require(entry?.value("Value"))
+  }
+
+  private func path(_ url: String) -> String {
+    String(url[(url.firstRange(of: "/orders")?.lowerBound ?? url.startIndex)...])
+  }
+
+  @Test func exportIsReadAtItsSignedURL() async throws {
+    try await AzureHarness.run { harness in
+      for number in 0..<3 { try await harness.register(Self.row(number)) }
+      let job = try await run(Self.job("ExportRegistrations"), harness)
+      #expect(job.value("Status") == "Completed" && job.value("Progress") == "100")
+      let file = try url("OutputFilePath", of: job)
+      let output = try await harness.request(.GET, path(file), as: nil)
+      #expect(output.status == 200)
+      let lines = output.text.split(separator: "\n")
+      #expect(lines.count == 3)
+      for line in lines {
+        let description = try RegistrationDescription(XMLTree(Array(line.utf8)[...]))
+        #expect(description.tags.tags == ["news"] && description.tags.user == "alice")
+      }
+      // Without its signature, with a changed one, or after a day it is refused.
+      let unsigned = try await harness.request(.GET, path(String(file.split(separator: "?")[0])), as: nil)
+      #expect(unsigned.status == 401)
+      let forged = try await harness.request(.GET, path(file.replacing("/output", with: "/failed")), as: nil)
+      #expect(forged.status == 401)
+      harness.clock.advance(by: .seconds(90_000))
+      #expect(try await harness.request(.GET, path(file), as: nil).status == 401)
+
+      let list = try await harness.request(.GET, "/orders/jobs", as: .full)
+      #expect(list.text.contains("<Type>ExportRegistrations</Type>"))
+      #expect(try await harness.request(.GET, "/orders/jobs", as: .listen).status == 401)
+    }
+  }
+
+  @Test(arguments: [
+    "https://evil.test/file.txt", "http://127.0.0.1:9/orders/jobs/x/output?se=99999999999&sig=00",
+    "file:../../etc/passwd",
+    "file:missing.txt", "/etc/passwd",
+  ])
+  func otherInputIsRefused(input: String) async throws {
+    try await AzureHarness.run { harness in
+      let reply = try await harness.request(
+        .POST, "/orders/jobs", as: .full, body: Self.job("ImportCreateRegistrations", input))
+      #expect(reply.status == 400 && reply.text.contains("ImportFileUri"), "\(reply.text)")
+      let output = try await harness.request(
+        .POST, "/orders/jobs", as: .full, body: Self.job("ExportRegistrations", output: "https://evil.test/c"))
+      #expect(output.status == 400 && output.text.contains("OutputContainerUri"), "\(output.text)")
+    }
+  }
+
+  @Test func longLinesAreFoundAndSkipped() throws {
+    let path = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString).path
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let long = String(repeating: "x", count: 200_000)
+    try "a\n\(long)\nb\n\n\(long)".write(toFile: path, atomically: true, encoding: .utf8)
+    let reader = try LineReader(path)
+    var counts: [Int] = []
+    while let line = try reader.next() { counts.append(line.count) }
+    #expect(counts == [1, LineReader.maximumLength + 1, 1, 0, LineReader.maximumLength + 1])
+  }
+
+  @Test func feedbackListsDeadDevices() async throws {
+    try await AzureHarness.run { harness in
+      let row = try await harness.register(Self.row(7))
+      let now = harness.clock.now()
+      _ = try await harness.registry.drop(
+        [DeadDevice(hub: Self.hub, registration: row.id, handle: row.handle, since: nil, reason: "Unregistered")],
+        at: now)
+      let url = try await harness.request(.GET, "/orders/feedbackcontainer?api-version=2020-06", as: .full)
+      #expect(url.status == 200 && url["Content-Type"] == "text/plain; charset=utf-8")
+      #expect(url.text.hasPrefix("http://127.0.0.1:\(harness.port)/orders/feedbackcontainer/"))
+      let file = try await harness.request(.GET, path(url.text), as: nil)
+      let feedback = try XMLTree(Array(file.text.utf8)[...])
+      #expect(feedback.value("RegistrationId") == row.id.description)
+      #expect(feedback.value("NotificationSystemError") == "ExpiredChannel")
+    }
+  }
+}
+
+extension AzureHarness {
+  /// Completes an issued registration.
+  @discardableResult
+  fileprivate func register(_ request: RegistrationRequest) async throws -> Registration {
+    let id = try await registry.issue(hub: request.hub, handle: nil, at: clock.now())
+    return try await registry.complete(
+      RegistrationRequest(
+        id: id, hub: request.hub, user: request.user, platform: request.platform, handle: request.handle,
+        tags: request.tags), at: clock.now())
+  }
+}
