@@ -15,6 +15,7 @@ package final class PostgreSQLRegistry: Sendable {
   let logger: Logger
   private let isMigrated = Atomic(false)
   let tagWeights = TagWeights()
+  let templates = TemplateCache()
 
   /// Connects and creates or migrates the tables. Throws `PostgreSQLError`, except when the database is unavailable and
   /// `waits` is set: then the first call that reaches the database migrates it.

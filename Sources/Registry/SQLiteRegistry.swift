@@ -15,6 +15,7 @@ package final class SQLiteRegistry: Sendable {
   private let configuration: SQLiteRegistryConfiguration
   private let purges: PurgeSchedule
   let tagWeights = TagWeights()
+  let templates = TemplateCache()
   /// The limits of the registrations.
   var limits: RegistrationLimits { configuration.limits }
 

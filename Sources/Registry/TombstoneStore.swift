@@ -33,7 +33,8 @@ extension RemovedRegistration {
     var quarantine: Quarantine?
     if let platform, let handle, let endsAt {
       quarantine = Quarantine(
-        platform: try Platform(stored: platform), handle: handle, endsAt: UnixTime(milliseconds: endsAt))
+        platform: try Platform(stored: platform), handle: TemplateRow.handle(in: handle),
+        endsAt: UnixTime(milliseconds: endsAt))
     }
     self.init(
       registration: registration, cause: cause, detail: detail, at: UnixTime(milliseconds: at), quarantine: quarantine)

@@ -256,6 +256,8 @@ struct BrokenRegistry: DeviceRegistry, RegistrationDirectory {
   func drop(_ verdicts: [DeadDevice], at now: UnixTime) async throws -> [RegistrationID] { throw error }
   func check() async throws { throw error }
   func registration(ofInstallation installation: String, hub: HubName) async throws -> Registration? { throw error }
+  func registrations(ofInstallation installation: String, hub: HubName) async throws -> [Registration] { throw error }
+  func tags(withPrefix prefix: String, hub: HubName, limit: Int) async throws -> [String] { throw error }
   func list(
     _ audience: Audience, hub: HubName, of slice: RegistrationSlice, limit: Int
   ) async throws -> RegistrationPage { throw error }

@@ -83,8 +83,10 @@ import Testing
           DROP TABLE scheduled_use;
           DROP TABLE quarantine;
           DROP TABLE api_keys;
+          DROP TABLE templates;
           DROP INDEX tombstones_by_user;
           ALTER TABLE tombstones DROP COLUMN username;
+          ALTER TABLE registrations DROP COLUMN profile;
           ALTER TABLE registrations DROP COLUMN created_at;
           ALTER TABLE registrations DROP COLUMN seen_at;
           PRAGMA user_version = 1
@@ -184,7 +186,8 @@ import Testing
     await expect(.gone) { try await registry.complete(application(kept, "alice", "01"), at: clock.now()) }
   }
 
-  @Test func tagLookUpNeverScans() async throws { try await expectSearch(SQLiteAudienceLookup.byTag) }
+  @Test(arguments: [SQLiteAudienceLookup.byTag, SQLiteAudienceLookup.byTagWithProfile])
+  func tagLookUpNeverScans(sql: String) async throws { try await expectSearch(sql) }
 
   @Test func handleLookUpNeverScans() async throws { try await expectSearch(SQLiteAudienceLookup.byHandle) }
 
@@ -195,7 +198,7 @@ import Testing
     let temporary = try TemporaryRegistry()
     let plan = AudiencePlan(.expression(try TagExpression(expression))) { _ in 1 }
     let page = SQLitePageQuery(
-      plan, query(.everyone), AudienceRange(slice: .page(1, of: 3), createdBefore: clock.now(), limit: 100))
+      plan, .all, AudienceRange(slice: .page(1, of: 3), createdBefore: clock.now(), limit: 100), hub: .default)
     let steps = try await temporary.registry.read { db in
       try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + page.sql, arguments: page.arguments).map {
         $0["detail"] as String
@@ -212,8 +215,8 @@ import Testing
   @Test func pageOfEveryoneReadsTheKeyInOrder() async throws {
     let temporary = try TemporaryRegistry()
     let page = SQLitePageQuery(
-      AudiencePlan(.everyone) { _ in 1 }, query(.everyone),
-      AudienceRange(slice: .whole, createdBefore: clock.now(), limit: 100))
+      AudiencePlan(.everyone) { _ in 1 }, .all,
+      AudienceRange(slice: .whole, createdBefore: clock.now(), limit: 100), hub: .default)
     let steps = try await temporary.registry.read { db in
       try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + page.sql, arguments: page.arguments).map {
         $0["detail"] as String

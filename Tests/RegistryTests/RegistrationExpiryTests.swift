@@ -117,6 +117,10 @@ private final class ScriptedDirectory: RegistrationDirectory {
 
   func registration(ofInstallation installation: String, hub: HubName) async throws -> Registration? { nil }
 
+  func registrations(ofInstallation installation: String, hub: HubName) async throws -> [Registration] { [] }
+
+  func tags(withPrefix prefix: String, hub: HubName, limit: Int) async throws -> [String] { [] }
+
   func list(_ audience: Audience, hub: HubName, of slice: RegistrationSlice, limit: Int) async throws
     -> RegistrationPage
   {

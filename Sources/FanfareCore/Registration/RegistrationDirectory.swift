@@ -5,13 +5,19 @@ package protocol RegistrationDirectory: Sendable {
   /// The registration of the installation; nil if there is none.
   func registration(ofInstallation installation: String, hub: HubName) async throws -> Registration?
 
+  /// All registrations of the installation: its own first, and one for each of its templates, by ascending names.
+  func registrations(ofInstallation installation: String, hub: HubName) async throws -> [Registration]
+
+  /// The tags in use that begin with the prefix, by ascending bytes, at most `limit`, 1 or more.
+  func tags(withPrefix prefix: String, hub: HubName, limit: Int) async throws -> [String]
+
   /// The registrations of an audience in a slice, by ascending ids: a page of at most `limit`
   /// candidates, 1 or more, as in `DeviceRegistry.page`.
   func list(_ audience: Audience, hub: HubName, of slice: RegistrationSlice, limit: Int) async throws
     -> RegistrationPage
 
-  /// Replaces an installation's registration if it still equals `former` (compare and swap).
-  /// An unchanged handle does not count as reported again.
+  /// Replaces an installation's registration and templates if its registration still equals `former` (compare and
+  /// swap), which every change of its templates changes. An unchanged handle does not count as reported again.
   ///
   /// Throws `.conflict` if the registration has changed, `.notFound` if it was removed, `.gone` and `.forbidden` as
   /// `DeviceRegistry.install`.

@@ -67,6 +67,9 @@ package enum UserName {
   /// With the prefix of its tag a name is within `Tag.maximumLength`.
   package static let rule = "1 to 111 bytes of UTF-8 without control characters or ':'"
 
+  /// The user of a device that no user has logged in on.
+  package static func ofDevice(_ id: RegistrationID) -> String { "device-\(id)" }
+
   /// Whether the text is a valid name.
   /// `:` is excluded because HTTP Basic ends the name there (RFC 7617 §2).
   package static func isValid(_ name: String) -> Bool {

@@ -10,6 +10,9 @@ package final class TemplateVariant: Hashable, Sendable {
     (self.template, self.attributes) = (template, attributes)
   }
 
+  /// Whether the template has content for the platform.
+  package func covers(_ platform: Platform) -> Bool { template.coveredPlatforms.contains(platform) }
+
   /// The content of a send to these devices.
   package func content(for platform: Platform, properties: [String: String]) -> Content {
     template.render(for: platform, TemplateValues(properties: properties, attributes: attributes))

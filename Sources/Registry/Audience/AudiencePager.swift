@@ -12,12 +12,12 @@ struct AudienceRange {
 /// Reads the pages of one audience within one transaction, by the plan that suits the audience.
 struct AudiencePager<Table: RegistrationTable> {
   private let table: Table
-  private let query: AudienceQuery
+  private let selection: AudienceSelection
   private let plan: AudiencePlan
 
-  init(_ table: Table, _ query: AudienceQuery, weights: TagWeights) throws {
+  init(_ table: Table, _ query: AudienceQuery, _ selection: AudienceSelection, weights: TagWeights) throws {
     self.table = table
-    self.query = query
+    self.selection = selection
     plan = try AudiencePlan(query, weights: weights) { try table.weights(of: $0) }
   }
 
@@ -25,14 +25,12 @@ struct AudiencePager<Table: RegistrationTable> {
   func page(_ range: AudienceRange) throws -> AudiencePage {
     switch plan.source {
     case .registration(let id):
-      single(try range.slice.contains(id) ? table.registration(id) : nil, range)
+      try page([table.registration(id)].compactMap(\.self), range)
     case .handle(let platform, let handle):
-      single(
-        try handle.isStorable
-          ? table.registration(holding: handle).flatMap { $0.platform == platform ? $0 : nil } : nil,
-        range)
+      try page(
+        handle.isStorable ? table.registrations(ofHandle: handle).filter { $0.platform == platform } : [], range)
     case .tags(let tags) where tags.isEmpty: AudiencePage(targets: [], examined: 0, last: nil)
-    case .tags, .registrations: try table.page(plan, query, range)
+    case .tags, .registrations: try table.page(plan, selection, range)
     }
   }
 
@@ -48,12 +46,11 @@ struct AudiencePager<Table: RegistrationTable> {
     return targets
   }
 
-  private func single(_ registration: Registration?, _ range: AudienceRange) -> AudiencePage {
-    guard let registration, range.slice.contains(registration.id) else {
-      return AudiencePage(targets: [], examined: 0, last: nil)
-    }
-    let isMeant = query.platforms.contains(registration.platform) && registration.createdAt <= range.createdBefore
-    return AudiencePage(targets: isMeant ? [Target(registration)] : [], examined: 1, last: nil)
+  /// A page of a few candidates.
+  private func page(_ candidates: [Registration], _ range: AudienceRange) throws -> AudiencePage {
+    let examined = candidates.filter { range.slice.contains($0.id) }.sorted { $0.id < $1.id }.prefix(range.limit)
+    let targets = try examined.filter { $0.createdAt <= range.createdBefore }.compactMap(selection.target)
+    return AudiencePage(targets: targets, examined: examined.count, upTo: examined.last?.id, of: range)
   }
 }
 
@@ -72,28 +69,4 @@ extension [AudienceQuery] {
     for query in self where !hubs.contains(query.hub) { hubs.append(query.hub) }
     for hub in hubs { try body(hub, hubs.count == 1 ? Array<Int>(indices) : indices.filter { self[$0].hub == hub }) }
   }
-}
-
-extension Target {
-  /// The registration as a push sees it.
-  init(_ registration: Registration) {
-    self.init(
-      registration: registration.id, platform: registration.platform, handle: registration.handle,
-      registeredAt: registration.registeredAt)
-  }
-}
-
-extension Platform {
-  /// Reads a stored platform, a bit of `PlatformSet`. Throws `StoredRegistration.damaged` for an unknown one.
-  init(stored bit: Int64) throws {
-    switch bit {
-    case 1: self = .apns
-    case 2: self = .fcm
-    case 4: self = .wns
-    default: throw StoredRegistration.damaged
-    }
-  }
-
-  /// The bit of `PlatformSet` that is stored.
-  var storedBit: Int16 { Int16(PlatformSet(self).rawValue) }
 }

@@ -25,7 +25,7 @@ struct ImportPlan {
 
   /// The rows that the batch concerns.
   private(set) var places: [RegistrationID: Place] = [:]
-  /// The owners of the handles and installations that the batch concerns.
+  /// The owners of the addresses and installations that the batch concerns.
   private(set) var handles: [String: Owner] = [:]
   private(set) var installations: [String: Owner] = [:]
 
@@ -36,7 +36,7 @@ struct ImportPlan {
     for row in rows {
       places[row.id] = Place(stored: row, registration: row.registration)
       if let handle = row.handle, handles[handle] == nil { handles[handle] = Owner(stored: row.id, current: row.id) }
-      if let installation = row.registration?.installation, self.installations[installation] == nil {
+      if let installation = row.registration?.heldInstallation, self.installations[installation] == nil {
         self.installations[installation] = Owner(stored: row.id, current: row.id)
       }
     }
@@ -45,8 +45,8 @@ struct ImportPlan {
   /// Applies the next line and counts its result.
   mutating func take(_ line: RegistrationLine, outcome: inout ImportOutcome) {
     let new = line.registration
-    let holder = handles[new.handle]?.current
-    let installed = new.installation.flatMap { installations[$0]?.current }
+    let holder = handles[new.address]?.current
+    let installed = new.heldInstallation.flatMap { installations[$0]?.current }
     let id = ImportJudgement.id(of: line, holder: holder, installed: installed)
     func registration(_ id: RegistrationID?) -> Registration? { id.flatMap { places[$0]?.registration } }
     let (stored, rivals) = (registration(id), (registration(holder), registration(installed)))
@@ -61,8 +61,8 @@ struct ImportPlan {
     let id = registration.id
     release(id)
     places[id] = Place(stored: places[id]?.stored, registration: registration, isWritten: true)
-    handles[registration.handle, default: Owner(stored: nil)].current = id
-    if let installation = registration.installation {
+    handles[registration.address, default: Owner(stored: nil)].current = id
+    if let installation = registration.heldInstallation {
       installations[installation, default: Owner(stored: nil)].current = id
     }
   }
@@ -76,10 +76,10 @@ struct ImportPlan {
   private mutating func release(_ id: RegistrationID) {
     guard let place = places[id] else { return }
     // An issued id may hold a handle, too.
-    if let handle = place.registration?.handle ?? place.stored?.handle, handles[handle]?.current == id {
+    if let handle = place.registration?.address ?? place.stored?.handle, handles[handle]?.current == id {
       handles[handle]?.current = nil
     }
-    if let installation = place.registration?.installation, installations[installation]?.current == id {
+    if let installation = place.registration?.heldInstallation, installations[installation]?.current == id {
       installations[installation]?.current = nil
     }
   }
@@ -115,7 +115,8 @@ enum ImportJudgement {
       ? new.createdAt : RegistrationRules.createdAt(by: new.user, replacing: stored, at: new.registeredAt)
     let next = Registration(
       id: id, hub: new.hub, user: new.user, platform: new.platform, handle: new.handle, tags: new.tags,
-      installation: new.installation, registeredAt: new.registeredAt, createdAt: createdAt, seenAt: new.seenAt)
+      installation: new.installation, registeredAt: new.registeredAt, createdAt: createdAt, seenAt: new.seenAt,
+      profile: new.profile)
     if let stored, stored == next, stored.user.hasSameBytes(as: next.user) {
       self = .unchanged
     } else if [stored, holder, installed].contains(where: { ($0?.seenAt ?? new.seenAt) > new.seenAt }) {

@@ -14,6 +14,8 @@ package import FanfareCore
 ///   import.
 /// - `createdAt`: when the user first registered the device; at most `registeredAt`, which is the default.
 /// - `lastSeen`: when the app was last seen; at least `registeredAt`, which is the default.
+/// - `template`, `locale`, `timeZone`, `attributes`: the device's profile, optional. A registration with a template
+///   exists for it alone, beside the one without; one of an installation needs a name.
 package struct RegistrationLine: Sendable {
   /// The maximum number of bytes of a line.
   package static let maximumLength = 64 * 1024
@@ -53,6 +55,7 @@ package struct RegistrationLine: Sendable {
     var registeredAt: UnixTime?
     var createdAt: UnixTime?
     var seenAt: UnixTime?
+    var profile = DeviceProfile()
 
     mutating func read(
       _ key: JSONReader.Key, from reader: inout JSONReader, notAfter latest: UnixTime
@@ -93,7 +96,10 @@ package struct RegistrationLine: Sendable {
       case "registeredAt": registeredAt = try time(registeredAt, &reader)
       case "createdAt": createdAt = try time(createdAt, &reader)
       case "lastSeen": seenAt = try time(seenAt, &reader)
-      default: throw JSONError(field: "", problem: "has an unknown member")
+      default:
+        guard try profile.readMember(key, from: &reader) else {
+          throw JSONError(field: "", problem: "has an unknown member")
+        }
       }
     }
 
@@ -109,8 +115,9 @@ package struct RegistrationLine: Sendable {
         throw JSONError(field: "handle", problem: problem)
       }
       let registeredAt = registeredAt ?? seenAt ?? now
-      let tags: [String]
+      let (tags, profile): ([String], DeviceProfile?)
       do throws(RegistryError) {
+        profile = try RegistrationRules.profile(self.profile, for: platform)
         tags = try RegistrationRules.tags(of: user, given: self.tags ?? [], installation: installation)
       } catch {
         throw JSONError(field: "", problem: error.message)
@@ -118,7 +125,8 @@ package struct RegistrationLine: Sendable {
       return Registration(
         id: id ?? .random(), hub: hub, user: user, platform: platform,
         handle: DeviceHandle.normalized(handle, platform: platform), tags: tags, installation: installation,
-        registeredAt: registeredAt, createdAt: min(createdAt ?? registeredAt, registeredAt), seenAt: seenAt)
+        registeredAt: registeredAt, createdAt: min(createdAt ?? registeredAt, registeredAt), seenAt: seenAt,
+        profile: profile)
     }
   }
 }

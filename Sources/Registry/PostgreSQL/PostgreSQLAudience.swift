@@ -21,15 +21,21 @@ struct PostgreSQLAudienceLookup {
 
   private let queries: [AudienceQuery]
   private let weights: TagWeights
+  private let templates: TemplateCache
   /// How many registrations are examined for an audience.
   private let limit: Int
   private var answers: [[Target]]
   /// Of the audiences that may have more devices: the last registration examined.
   private var ends: [Int: RegistrationID] = [:]
+  /// Of the queries that name templates.
+  private var selections: [Int: AudienceSelection] = [:]
+  /// The rows of these queries, whose profiles are to be read.
+  private var rendered: [(index: Int, row: AudienceRow)] = []
 
-  init(_ queries: [AudienceQuery], weights: TagWeights, limit: Int) {
+  init(_ queries: [AudienceQuery], weights: TagWeights, templates: TemplateCache, limit: Int) {
     self.queries = queries
     self.weights = weights
+    self.templates = templates
     self.limit = max(1, min(limit, 1_000_000_000))
     answers = Array(repeating: [], count: queries.count)
   }
@@ -47,21 +53,36 @@ struct PostgreSQLAudienceLookup {
     var handles: [ExactText: [Int]] = [:]
     var ids: [RegistrationID: [Int]] = [:]
     tags.reserveCapacity(batch.count)
+    let table = PostgreSQLRegistrationTable(connection, hub)
     for index in batch {
-      switch queries[index].audience {
+      let query = queries[index]
+      let isRendered = query.template != nil
+      let selection = isRendered ? try AudienceSelection(query, templates: templates, in: table) : nil
+      selections[index] = selection
+      switch query.audience {
+      case .device where isRendered, .tags, .expression, .everyone:
+        answers[index] = try AudiencePager(
+          table, query, selection ?? AudienceSelection(query, templates: templates, in: table), weights: weights
+        ).all()
       case .user(let name): tags.add(Tag.usernamePrefix + name, index)
       case .tag(let tag): tags.add(tag, index)
       case .device(let platform, let handle): handles.add(DeviceHandle.normalized(handle, platform: platform), index)
       case .registration(let id): ids[id, default: []].append(index)
-      case .tags, .expression, .everyone:
-        answers[index] = try AudiencePager(
-          PostgreSQLRegistrationTable(connection, hub), queries[index], weights: weights
-        ).all()
       }
     }
     guard !tags.isEmpty || !handles.isEmpty || !ids.isEmpty else { return }
     let keys = Array(tags.keys)
     try collect(connection, hub, keys[...], tags, handles, ids)
+    guard !rendered.isEmpty else { return }
+    let profiles = try table.profiles(of: rendered.map(\.row.id))
+    for (index, row) in rendered {
+      // A registration that was removed meanwhile has no entry.
+      guard let profile = profiles[row.id], let target = try selections[index]?.target(row, profile: profile) else {
+        continue
+      }
+      answers[index].append(target)
+    }
+    rendered = []
   }
 
   /// Reads the rows of these tags, and of the handles and ids. The limit is on the rows of all tags together: each tag
@@ -95,26 +116,35 @@ struct PostgreSQLAudienceLookup {
           continue
         }
       }
-      let platform = try Platform(stored: try rows.integer(row, 1))
-      let target = Target(
-        registration: try rows.identifier(row, 2), platform: platform, handle: try rows.text(row, 3),
-        registeredAt: UnixTime(milliseconds: try rows.integer(row, 4)))
+      let candidate = AudienceRow(
+        id: try rows.identifier(row, 2), platform: try rows.integer(row, 1), address: try rows.text(row, 3),
+        registeredAt: try rows.integer(row, 4))
       let indices: [Int]? =
         if let tag = try rows.optionalText(row, 0) {
           tags[ExactText(text: tag)]
         } else if !rows.isNull(row, 5) {
-          ids[target.registration]
+          ids[candidate.id]
         } else {
-          handles[ExactText(text: target.handle)]
+          handles[ExactText(text: candidate.address)]
         }
-      for index in indices ?? [] where queries[index].platforms.contains(platform) {
+      for index in indices ?? [] where queries[index].mask & candidate.platform != 0 {
+        let platform = try Platform(stored: candidate.platform)
         switch queries[index].audience {
         case .device(let wanted, _): if wanted != platform { continue }
         case .registration:
           if let moment = queries[index].createdBefore, try rows.integer(row, 5) > moment.milliseconds { continue }
         case .user, .tag, .tags, .expression, .everyone: break
         }
-        answers[index].append(target)
+        if let selection = selections[index] {
+          if selection.mayContain(platform: candidate.platform, address: candidate.address) {
+            rendered.append((index, candidate))
+          }
+          continue
+        }
+        answers[index].append(
+          Target(
+            registration: candidate.id, platform: platform, handle: candidate.address,
+            registeredAt: UnixTime(milliseconds: candidate.registeredAt)))
       }
     }
   }
@@ -143,7 +173,7 @@ extension [ExactText: [Int]] {
 /// A candidate of a page; an issued id, which is of no audience, has no device.
 private struct Candidate {
   let id: RegistrationID
-  let target: Target?
+  let row: AudienceRow?
   let createdAt: UnixTime
   /// Nil when they were not read.
   var tags: [String]?
@@ -153,7 +183,7 @@ private struct Candidate {
 /// The condition is checked here, on the tags of the candidates: no statement joins tables, because a sharded database
 /// need not have the rows of two tables on the same shard.
 extension PostgreSQLRegistrationTable {
-  func page(_ plan: AudiencePlan, _ query: AudienceQuery, _ range: AudienceRange) throws -> AudiencePage {
+  func page(_ plan: AudiencePlan, _ selection: AudienceSelection, _ range: AudienceRange) throws -> AudiencePage {
     var candidates: [Candidate] =
       if case .tags(let tags) = plan.source {
         try candidates(carrying: tags.filter(\.isStorable), range)
@@ -162,8 +192,9 @@ extension PostgreSQLRegistrationTable {
       }
     let (examined, last) = (candidates.count, candidates.last?.id)
     candidates.removeAll { candidate in
-      guard let target = candidate.target else { return true }
-      return !query.platforms.contains(target.platform) || candidate.createdAt > range.createdBefore
+      guard let row = candidate.row else { return true }
+      return !selection.mayContain(platform: row.platform, address: row.address)
+        || candidate.createdAt > range.createdBefore
     }
     if let condition = plan.condition {
       try readTags(of: &candidates)
@@ -172,7 +203,23 @@ extension PostgreSQLRegistrationTable {
         return !condition.holds { tag in tags.contains { $0.hasSameBytes(as: tag) } }
       }
     }
-    return AudiencePage(targets: candidates.compactMap(\.target), examined: examined, upTo: last, of: range)
+    let profiles = try selection.needsProfile ? profiles(of: candidates.map(\.id)) : [:]
+    let targets = try candidates.compactMap { candidate -> Target? in
+      guard let row = candidate.row, !selection.needsProfile || profiles[row.id] != nil else { return nil }
+      return try selection.target(row, profile: profiles[row.id] ?? nil)
+    }
+    return AudiencePage(targets: targets, examined: examined, upTo: last, of: range)
+  }
+
+  /// The stored profiles of those of the registrations that exist.
+  fileprivate func profiles(of ids: [RegistrationID]) throws -> [RegistrationID: String?] {
+    guard !ids.isEmpty else { return [:] }
+    let rows = try connection.query(Self.profilesByID, [.text(hub.rawValue), .ids(ids)])
+    var profiles: [RegistrationID: String?] = [:]
+    for row in 0..<rows.count {
+      profiles.updateValue(try rows.optionalText(row, 1), forKey: try rows.identifier(row, 0))
+    }
+    return profiles
   }
 
   /// Estimates the weights with one statement, which reads no more than a sample of each tag.
@@ -263,16 +310,17 @@ extension PostgreSQLRegistrationTable {
   private func candidate(_ rows: ResultRows, _ row: Int) throws -> Candidate {
     let id: RegistrationID = try rows.identifier(row, 0)
     guard let bit = try rows.optionalInteger(row, 1) else {
-      return Candidate(id: id, target: nil, createdAt: UnixTime(milliseconds: .max))
+      return Candidate(id: id, row: nil, createdAt: UnixTime(milliseconds: .max))
     }
     return Candidate(
       id: id,
-      target: Target(
-        registration: id, platform: try Platform(stored: bit), handle: try rows.text(row, 2),
-        registeredAt: UnixTime(milliseconds: try rows.integer(row, 3))),
+      row: AudienceRow(
+        id: id, platform: bit, address: try rows.text(row, 2), registeredAt: try rows.integer(row, 3)),
       createdAt: UnixTime(milliseconds: try rows.integer(row, 4)))
   }
 
+  private static let profilesByID = PreparedStatement(
+    "SELECT id, profile FROM registrations WHERE hub = $1 AND id = ANY ($2) AND username IS NOT NULL")
   private static let tagsByID = PreparedStatement(
     "SELECT id, tags FROM registrations WHERE hub = $1 AND id = ANY ($2) AND username IS NOT NULL")
 }

@@ -28,6 +28,7 @@ struct PostgreSQLImport {
     var outcome = ImportOutcome(counts: batch.counts)
     if try seemsNew(batch.lines), try copyNew(batch.lines) {
       outcome.counts.imported += batch.lines.count
+      try settleOwners(batch.lines)
       outcome.surplus = try removeSurplus(batch.lines)
       return outcome
     }
@@ -39,6 +40,7 @@ struct PostgreSQLImport {
     try insert(places.filter { $0.stored == nil && $0.isWritten }.compactMap(\.registration))
     try settle(handles: plan)
     try settle(installations: plan)
+    try settleOwners(batch.lines)
     outcome.surplus = try removeSurplus(batch.lines)
     return outcome
   }
@@ -64,11 +66,20 @@ struct PostgreSQLImport {
     return removed
   }
 
+  /// Gives devices that have templates to their last users.
+  private func settleOwners(_ lines: [RegistrationLine]) throws {
+    guard try connection.query(Self.findTemplate, [.text(hub.rawValue)]).count > 0 else { return }
+    let handles = Set(lines.map(\.registration.handle))
+    let rows = try connection.query(Self.findShared, [.text(hub.rawValue), .texts(Array(handles))])
+    let table = PostgreSQLRegistrationTable(connection, hub)
+    for row in 0..<rows.count { try table.settleOwner(ofHandle: try rows.text(row, 0), at: now) }
+  }
+
   /// Whether none of a sample of the handles is stored. In a file that was imported before, nearly all are.
   private func seemsNew(_ lines: [RegistrationLine]) throws -> Bool {
     guard !lines.isEmpty else { return false }
     let sample = stride(from: 0, to: lines.count, by: lines.count / Self.sample + 1).map {
-      lines[$0].registration.handle
+      lines[$0].registration.address
     }
     return try connection.query(Self.findHandles, [.text(hub.rawValue), .texts(sample)]).count == 0
   }
@@ -93,8 +104,8 @@ struct PostgreSQLImport {
 
   /// Reads the rows that the lines concern, and locks them: installations, handles, registrations.
   private func lookUp(_ lines: [RegistrationLine]) throws -> ImportPlan {
-    let installed = try owners(Self.lockInstallations, lines.compactMap(\.registration.installation))
-    let holders = try owners(Self.lockHandles, lines.map(\.registration.handle))
+    let installed = try owners(Self.lockInstallations, lines.compactMap(\.registration.heldInstallation))
+    let holders = try owners(Self.lockHandles, lines.map(\.registration.address))
     var ids = lines.filter(\.isIDGiven).map(\.registration.id)
     ids += holders.values
     ids += installed.values
@@ -141,17 +152,17 @@ struct PostgreSQLImport {
     try connection.query(
       Self.updateRegistrations,
       [
-        .text(hub.rawValue), .ids(new.map(\.id)), .texts(new.map(\.user)), platforms(new), .texts(new.map(\.handle)),
-        .texts(new.map(\.installation)), .texts(new.map { $0.tags.joined(separator: "\n") }),
+        .text(hub.rawValue), .ids(new.map(\.id)), .texts(new.map(\.user)), platforms(new), .texts(new.map(\.address)),
+        .texts(new.map(\.heldInstallation)), .texts(new.map { $0.tags.joined(separator: "\n") }),
         .int8s(new.map(\.registeredAt.milliseconds)), .int8s(new.map(\.createdAt.milliseconds)),
-        .int8s(new.map { $0.seenAt > $0.registeredAt ? $0.seenAt.milliseconds : nil }),
+        .int8s(new.map { $0.seenAt > $0.registeredAt ? $0.seenAt.milliseconds : nil }), .texts(new.map(\.profileText)),
       ])
     let tags = new.flatMap { registration in registration.tags.map { (tag: $0, of: registration) } }
     try connection.query(
       Self.upsertTags,
       [
         .text(hub.rawValue), .texts(tags.map(\.tag)), .ids(tags.map(\.of.id)), platforms(tags.map(\.of)),
-        .texts(tags.map(\.of.handle)), .int8s(tags.map(\.of.registeredAt.milliseconds)),
+        .texts(tags.map(\.of.address)), .int8s(tags.map(\.of.registeredAt.milliseconds)),
         .int8s(tags.map(\.of.createdAt.milliseconds)),
       ])
   }
@@ -195,7 +206,7 @@ struct PostgreSQLImport {
       try connection.query(
         Self.updateHandles,
         [
-          .text(hub.rawValue), .texts(changed.map(\.handle)), .ids(changed.map(\.id)), platforms(changed),
+          .text(hub.rawValue), .texts(changed.map(\.address)), .ids(changed.map(\.id)), platforms(changed),
           .int8s(changed.map(\.registeredAt.milliseconds)),
         ])
     }
@@ -234,7 +245,7 @@ struct PostgreSQLImport {
   }
 
   private func platforms(_ registrations: [Registration]) -> Parameter {
-    .int2s(registrations.map { $0.platform.storedBit })
+    .int2s(registrations.map(\.storedPlatform))
   }
 
   /// Copies rows that were not stored. After a unique violation the whole transaction is retried, and reads the rows
@@ -247,6 +258,13 @@ struct PostgreSQLImport {
 }
 
 extension PostgreSQLImport {
+  /// The condition is that of an index. Nearly all hubs have no such rows.
+  private static let findTemplate = PreparedStatement("SELECT 1 FROM handles WHERE hub = $1 AND platform > 7 LIMIT 1")
+  private static let findShared = PreparedStatement(
+    """
+    SELECT k.handle FROM unnest($2) AS k (handle)
+    WHERE (SELECT count(*) FROM handles AS h WHERE h.hub = $1 AND h.handle >= k.handle AND h.handle < k.handle || ' ') > 1
+    """)
   private static let findHandles = PreparedStatement(
     "SELECT 1 FROM handles WHERE hub = $1 AND handle = ANY ($2) LIMIT 1")
   private static let lockInstallations = PreparedStatement(
@@ -280,9 +298,9 @@ extension PostgreSQLImport {
     """
     UPDATE registrations SET username = k.username, platform = k.platform, handle = k.handle, installation = k.installation,
       tags = string_to_array(k.tags, E'\\n'), registered_at = k.registered_at, created_at = k.created_at, seen_at = k.seen_at,
-      expires_at = NULL
-    FROM unnest($2, $3, $4, $5, $6, $7, $8, $9, $10)
-      AS k (id, username, platform, handle, installation, tags, registered_at, created_at, seen_at)
+      profile = k.profile, expires_at = NULL
+    FROM unnest($2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+      AS k (id, username, platform, handle, installation, tags, registered_at, created_at, seen_at, profile)
     WHERE registrations.hub = $1 AND registrations.id = k.id
     """)
   private static let upsertTags = PreparedStatement(

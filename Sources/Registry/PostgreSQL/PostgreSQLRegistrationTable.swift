@@ -15,12 +15,20 @@ struct PostgreSQLRegistrationTable: RegistrationTable {
 
   func registration(_ id: RegistrationID) throws -> Registration? { try find(id, locking: false)?.registration }
 
-  func registration(holding handle: String) throws -> Registration? {
-    try follow(Self.selectHolder, handle) { $0.handle.hasSameBytes(as: handle) }
+  func registration(holding address: String) throws -> Registration? {
+    try follow(Self.selectHolder, address) { $0.address.hasSameBytes(as: address) }
+  }
+
+  func registrations(ofHandle handle: String) throws -> [Registration] {
+    let rows = try connection.query(
+      Self.selectHolders, [.text(hub.rawValue), .text(handle), .text(TemplateRow.end(ofHandle: handle))])
+    guard rows.count > 0 else { return [] }
+    return try registrations((0..<rows.count).map { try rows.identifier($0, 0) })
+      .filter { $0.handle.hasSameBytes(as: handle) }.sorted { $0.address < $1.address }
   }
 
   func registration(ofInstallation installation: String) throws -> Registration? {
-    try follow(Self.selectInstallation, installation) { $0.installation?.hasSameBytes(as: installation) == true }
+    try follow(Self.selectInstallation, installation) { $0.heldInstallation?.hasSameBytes(as: installation) == true }
   }
 
   func registrations(_ ids: [RegistrationID]) throws -> [Registration] {
@@ -51,11 +59,11 @@ struct PostgreSQLRegistrationTable: RegistrationTable {
   /// later. If that ends in a deadlock, the server cancels one of the transactions and the pool retries it.
   func findToRemove(_ id: RegistrationID, at now: UnixTime) throws -> StoredRegistration? {
     guard let seen = try find(id, locking: false) else { return nil }
-    let installation = seen.registration?.installation
+    let installation = seen.registration?.heldInstallation
     if let installation { try connection.query(Self.lockInstallation, [.text(hub.rawValue), .text(installation)]) }
     if let handle = seen.handle { _ = try holder(of: handle) }
     guard let row = try find(id), row.isLive(at: now) else { return nil }
-    guard row.handle == seen.handle, row.registration?.installation == installation else {
+    guard row.handle == seen.handle, row.registration?.heldInstallation == installation else {
       throw PostgreSQLError.overtaken
     }
     return row
@@ -81,28 +89,32 @@ struct PostgreSQLRegistrationTable: RegistrationTable {
 
   func put(_ registration: Registration, in claim: RegistrationClaim) throws {
     let former = claim.stored?.registration
-    if let installation = former?.installation, registration.installation?.hasSameBytes(as: installation) != true {
+    if let installation = former?.heldInstallation,
+      registration.heldInstallation?.hasSameBytes(as: installation) != true
+    {
       try release(installation: installation, of: registration.id)
     }
     if claim.holder != registration.id, let holder = try find(claim.holder) {
       let tombstone = Tombstone(cause: .merged, detail: registration.id.description, at: registration.registeredAt)
       try remove(holder, leaving: tombstone, keepingHandle: true)
     }
-    if let handle = claim.stored?.handle, !handle.hasSameBytes(as: registration.handle) {
+    let address = registration.address
+    if let handle = claim.stored?.handle, !handle.hasSameBytes(as: address) {
       try release(handle, of: registration.id)
     }
     let (hub, id, platform) = (
-      Parameter.text(hub.rawValue), Parameter.id(registration.id), Parameter.int2(registration.platform.storedBit)
+      Parameter.text(hub.rawValue), Parameter.id(registration.id), Parameter.int2(registration.storedPlatform)
     )
     try connection.query(
       Self.upsert,
       [
-        hub, id, .text(registration.user), platform, .text(registration.handle), .text(registration.installation),
+        hub, id, .text(registration.user), platform, .text(address), .text(registration.heldInstallation),
         .texts(registration.tags), .time(registration.registeredAt), .time(registration.createdAt),
         .time(registration.seenAt > registration.registeredAt ? registration.seenAt : nil),
+        .text(registration.profileText),
       ])
     try connection.query(
-      Self.updateHandle, [hub, .text(registration.handle), id, platform, .time(registration.registeredAt)])
+      Self.updateHandle, [hub, .text(address), id, platform, .time(registration.registeredAt)])
     // Usually an app starts and registers with the same tags again.
     if let tags = former?.tags, !tags.elementsEqual(registration.tags, by: { $0.hasSameBytes(as: $1) }) {
       try deleteTags(tags, of: registration.id)
@@ -110,19 +122,29 @@ struct PostgreSQLRegistrationTable: RegistrationTable {
     try connection.query(
       Self.upsertTags,
       [
-        hub, .texts(registration.tags), id, platform, .text(registration.handle), .time(registration.registeredAt),
+        hub, .texts(registration.tags), id, platform, .text(address), .time(registration.registeredAt),
         .time(registration.createdAt),
       ])
+    if registration.isTemplate { try release(registration.handle, of: Self.nobody) }
   }
 
   func remove(_ stored: StoredRegistration, leaving tombstone: Tombstone) throws {
     try remove(stored, leaving: tombstone, keepingHandle: false)
   }
 
-  func registrations(of user: String, limit: Int) throws -> [RegistrationID] {
+  func holdings(of tag: String, limit: Int) throws -> [Holding] {
+    let rows = try connection.query(Self.selectHoldings, [.text(hub.rawValue), .text(tag), .int8(Int64(limit))])
+    return try (0..<rows.count).map { row in
+      Holding(
+        try rows.identifier(row, 0), platform: try rows.integer(row, 1), address: try rows.text(row, 2))
+    }
+  }
+
+  func tags(withPrefix prefix: String, limit: Int) throws -> [String] {
+    guard prefix.isStorable else { return [] }
     let rows = try connection.query(
-      Self.selectDevices, [.text(hub.rawValue), .text(Tag.username(user)), .int8(Int64(limit))])
-    return try (0..<rows.count).map { try rows.identifier($0, 0) }
+      Self.selectTags, [.text(hub.rawValue), .text(prefix), .int8(Int64(min(limit, 1_000_000)))])
+    return try (0..<rows.count).map { try rows.text($0, 0) }
   }
 
   func quarantined(_ key: QuarantineKey, at now: UnixTime) throws -> Registration? {
@@ -140,10 +162,10 @@ struct PostgreSQLRegistrationTable: RegistrationTable {
     try connection.query(
       Self.insertQuarantined,
       [
-        .text(hub.rawValue), .id(registration.id), .text(registration.user), .int2(registration.platform.storedBit),
-        .text(registration.handle), .text(registration.installation), .texts(registration.tags),
+        .text(hub.rawValue), .id(registration.id), .text(registration.user), .int2(registration.storedPlatform),
+        .text(registration.address), .text(registration.heldInstallation), .texts(registration.tags),
         .time(registration.registeredAt), .time(registration.createdAt), .time(registration.seenAt), .time(now),
-        .time(end),
+        .time(end), .text(registration.profileText),
       ])
   }
 
@@ -153,13 +175,13 @@ struct PostgreSQLRegistrationTable: RegistrationTable {
   }
 
   func claimVacant(_ registration: Registration, at now: UnixTime) throws -> RegistrationClaim? {
-    if let installation = registration.installation {
+    if let installation = registration.heldInstallation {
       let rows = try connection.query(Self.lockInstallation, [.text(hub.rawValue), .text(installation)])
       guard rows.count == 0 else { return nil }
     }
-    guard try holder(of: registration.handle) == nil, try find(registration.id) == nil else { return nil }
-    if let installation = registration.installation { try insert(installation: installation, of: registration.id) }
-    guard try claim(handle: registration.handle, for: registration.id, at: now) == registration.id else {
+    guard try holder(of: registration.address) == nil, try find(registration.id) == nil else { return nil }
+    if let installation = registration.heldInstallation { try insert(installation: installation, of: registration.id) }
+    guard try claim(handle: registration.address, for: registration.id, at: now) == registration.id else {
       throw PostgreSQLError.overtaken
     }
     return RegistrationClaim(id: registration.id, stored: nil, holder: registration.id)
@@ -202,18 +224,29 @@ struct PostgreSQLRegistrationTable: RegistrationTable {
     return nil
   }
 
-  /// Locks the holder of the handle (in normal form). Nil when there is none.
+  /// Locks the holder of the address. Nil when there is none.
   private func holder(of handle: String) throws -> RegistrationID? {
     let rows = try connection.query(Self.lockHandle, [.text(hub.rawValue), .text(handle)])
     return rows.count == 0 ? nil : try rows.identifier(0, 0)
   }
 
-  /// Locks the holder of the handle; makes `id` the holder when there is none.
-  private func claim(handle: String, for id: RegistrationID, at now: UnixTime) throws -> RegistrationID {
-    if let holder = try holder(of: handle) { return holder }
+  /// Locks the holder of the address; makes `id` the holder when there is none.
+  ///
+  /// A template of a handle without a native row takes the handle's row, too, until it is `put`: another user who
+  /// claims the handle meanwhile waits for it, and then sees the template.
+  private func claim(handle address: String, for id: RegistrationID, at now: UnixTime) throws -> RegistrationID {
+    if let holder = try holder(of: address) { return holder }
+    let handle = TemplateRow.handle(in: address)
+    if !handle.hasSameBytes(as: address), try holder(of: handle) == nil {
+      try insert(handle: handle, of: Self.nobody, at: now)
+    }
+    try insert(handle: address, of: id, at: now)
+    return id
+  }
+
+  private func insert(handle: String, of id: RegistrationID, at now: UnixTime) throws {
     let claim = try connection.query(Self.insertHandle, [.text(hub.rawValue), .text(handle), .id(id), .time(now)])
     guard claim.affected == 1 else { throw PostgreSQLError.overtaken }
-    return id
   }
 
   /// Locks the installation's registration; when there is none, chooses an id for it.
@@ -235,7 +268,7 @@ struct PostgreSQLRegistrationTable: RegistrationTable {
     try connection.query(Self.delete, [hub, id])
     if let registration = stored.registration {
       try deleteTags(registration.tags, of: stored.id)
-      if let installation = registration.installation { try release(installation: installation, of: stored.id) }
+      if let installation = registration.heldInstallation { try release(installation: installation, of: stored.id) }
     }
     if let handle = stored.handle, !keepingHandle { try release(handle, of: stored.id) }
     try connection.query(
@@ -261,6 +294,9 @@ struct PostgreSQLRegistrationTable: RegistrationTable {
 }
 
 extension PostgreSQLRegistrationTable {
+  /// No registration has this id: ids are random.
+  private static let nobody = RegistrationID(high: 0, low: 0)
+
   private static let select = PreparedStatement(
     "SELECT \(StoredRegistration.postgreSQLColumns) FROM registrations WHERE hub = $1 AND id = $2")
   private static let selectLocking = PreparedStatement(
@@ -272,6 +308,8 @@ extension PostgreSQLRegistrationTable {
   private static let lockHandle = PreparedStatement(
     "SELECT registration FROM handles WHERE hub = $1 AND handle = $2 FOR UPDATE")
   private static let selectHolder = PreparedStatement("SELECT registration FROM handles WHERE hub = $1 AND handle = $2")
+  private static let selectHolders = PreparedStatement(
+    "SELECT registration FROM handles WHERE hub = $1 AND handle >= $2 AND handle < $3")
   private static let insertHandle = PreparedStatement(
     "INSERT INTO handles (hub, handle, registration, registered_at) VALUES ($1, $2, $3, $4) ON CONFLICT (hub, handle) DO NOTHING"
   )
@@ -292,11 +330,12 @@ extension PostgreSQLRegistrationTable {
     "UPDATE registrations SET registered_at = $3, expires_at = $4 WHERE hub = $1 AND id = $2")
   private static let upsert = PreparedStatement(
     """
-    INSERT INTO registrations (hub, id, username, platform, handle, installation, tags, registered_at, created_at, seen_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+    INSERT INTO registrations (hub, id, username, platform, handle, installation, tags, registered_at, created_at,
+      seen_at, profile)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
     ON CONFLICT (hub, id) DO UPDATE SET username = excluded.username, platform = excluded.platform, handle = excluded.handle,
       installation = excluded.installation, tags = excluded.tags, registered_at = excluded.registered_at,
-      created_at = excluded.created_at, seen_at = excluded.seen_at, expires_at = NULL
+      created_at = excluded.created_at, seen_at = excluded.seen_at, profile = excluded.profile, expires_at = NULL
     """)
   private static let upsertTags = PreparedStatement(
     """
@@ -316,11 +355,20 @@ extension PostgreSQLRegistrationTable {
     """)
   private static let selectTombstone = PreparedStatement(
     "SELECT cause, detail, at FROM tombstones WHERE hub = $1 AND registration = $2")
-  private static let selectDevices = PreparedStatement(
-    "SELECT registration FROM tags WHERE hub = $1 AND tag = $2 ORDER BY registration LIMIT $3")
+  private static let selectHoldings = PreparedStatement(
+    "SELECT registration, platform, handle FROM tags WHERE hub = $1 AND tag = $2 ORDER BY registration LIMIT $3")
+  /// Each step searches the key for the next tag.
+  private static let selectTags = PreparedStatement(
+    """
+    WITH RECURSIVE found(tag) AS (
+      SELECT min(tag) FROM tags WHERE hub = $1 AND tag >= $2
+      UNION ALL SELECT (SELECT min(tag) FROM tags WHERE hub = $1 AND tag > found.tag) FROM found
+        WHERE left(found.tag, length($2)) = $2
+    ) SELECT tag FROM found WHERE left(tag, length($2)) = $2 LIMIT $3
+    """)
   /// The columns of a quarantined registration, as `StoredRegistration` reads them.
   static let quarantineColumns =
-    "id, username, platform, handle, installation, tags, registered_at, created_at, NULL::bigint, seen_at"
+    "id, username, platform, handle, installation, tags, registered_at, created_at, NULL::bigint, seen_at, profile"
   private static let selectQuarantined = PreparedStatement(
     "SELECT \(quarantineColumns) FROM quarantine WHERE hub = $1 AND id = $2 AND ends_at > $3")
   private static let selectQuarantinedHandle = PreparedStatement(
@@ -336,12 +384,12 @@ extension PostgreSQLRegistrationTable {
   private static let insertQuarantined = PreparedStatement(
     """
     INSERT INTO quarantine (hub, id, username, platform, handle, installation, tags, registered_at, created_at, seen_at,
-      dropped_at, ends_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+      dropped_at, ends_at, profile)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
     ON CONFLICT (hub, id) DO UPDATE SET username = excluded.username, platform = excluded.platform,
       handle = excluded.handle, installation = excluded.installation, tags = excluded.tags,
       registered_at = excluded.registered_at, created_at = excluded.created_at, seen_at = excluded.seen_at,
-      dropped_at = excluded.dropped_at, ends_at = excluded.ends_at
+      dropped_at = excluded.dropped_at, ends_at = excluded.ends_at, profile = excluded.profile
     """)
   private static let deleteQuarantined = PreparedStatement("DELETE FROM quarantine WHERE hub = $1 AND id = $2")
   private static let deleteTombstone = PreparedStatement(

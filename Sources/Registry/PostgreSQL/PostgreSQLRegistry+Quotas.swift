@@ -173,12 +173,12 @@ extension PostgreSQLRegistry: CallerQuotaStore {
     // No broadcast has this id.
     let open = try connection.query(countOpen, key + [.time(now), .id(SendID(high: 0, low: 0))]).integer(0, 0)
     let scheduled = try scheduledUse(key, connection)
-    let devices = try PostgreSQLRegistrationTable(connection, hub).registrations(of: user, limit: QuotaUse.mostDevices)
+    let devices = try PostgreSQLRegistrationTable(connection, hub).deviceCount(of: user, limit: QuotaUse.mostDevices)
     return QuotaUse(
       user: user, reservedUntil: reservedUntil,
       stocks: [
         .openBroadcasts: Int(open), .scheduledSends: scheduled.sends, .scheduledBytes: scheduled.bytes,
-      ], devices: devices.count)
+      ], devices: devices)
   }
 }
 

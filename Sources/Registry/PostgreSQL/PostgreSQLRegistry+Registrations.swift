@@ -17,7 +17,7 @@ extension PostgreSQLRegistry: DeviceRegistry {
   }
 
   package func install(_ request: InstallationRequest, at now: UnixTime) async throws -> Registration {
-    let draft = try RegistrationDraft(request)
+    let draft = try InstallationDraft(request)
     let (registration, surplus) = try await write(at: now) { [limits] in
       try PostgreSQLRegistrationTable($0, request.hub).install(request.installation, draft, within: limits, at: now)
     }
@@ -35,16 +35,18 @@ extension PostgreSQLRegistry: DeviceRegistry {
 
   package func resolve(_ queries: [AudienceQuery], limit: Int) async throws -> [AudiencePage] {
     guard !queries.isEmpty else { return [] }
-    return try await read { [tagWeights] connection in
-      try PostgreSQLAudienceLookup(queries, weights: tagWeights, limit: limit).run(connection)
+    return try await read { [tagWeights, templates] connection in
+      try PostgreSQLAudienceLookup(queries, weights: tagWeights, templates: templates, limit: limit).run(connection)
     }
   }
 
   package func page(
     _ query: AudienceQuery, of slice: RegistrationSlice, createdBefore: UnixTime, limit: Int
   ) async throws -> AudiencePage {
-    try await read { [tagWeights] connection in
-      try AudiencePager(PostgreSQLRegistrationTable(connection, query.hub), query, weights: tagWeights)
+    try await read { [tagWeights, templates] connection in
+      let table = PostgreSQLRegistrationTable(connection, query.hub)
+      let selection = try AudienceSelection(query, templates: templates, in: table)
+      return try AudiencePager(table, query, selection, weights: tagWeights)
         .page(AudienceRange(slice: slice, createdBefore: createdBefore, limit: max(1, limit)))
     }
   }
@@ -69,19 +71,19 @@ extension PostgreSQLRegistry: DeviceRegistry {
   /// The maximum number of registrations removed in one transaction, for which an app may have to wait.
   private static let removalBatch = 100
 
-  /// Removes elements in batches, one transaction each; `body` removes one and returns its id.
+  /// Removes elements in batches, one transaction each; `body` removes one and returns the removed ids.
   ///
   /// Returns the removed ids and the number of elements examined, which is less than all after an error. Throws the
   /// error only when nothing was removed before.
   private func remove<Element: Sendable>(
     _ elements: [Element], at now: UnixTime,
-    _ body: @escaping @Sendable (PostgreSQLConnection, Element) throws -> RegistrationID?
+    _ body: @escaping @Sendable (PostgreSQLConnection, Element) throws -> [RegistrationID]
   ) async throws -> (removed: [RegistrationID], examined: Int) {
     var removed: [RegistrationID] = []
     for start in stride(from: 0, to: elements.count, by: Self.removalBatch) {
       let batch = elements[start..<min(start + Self.removalBatch, elements.count)]
       do {
-        removed += try await write(at: now) { connection in try batch.compactMap { try body(connection, $0) } }
+        removed += try await write(at: now) { connection in try batch.flatMap { try body(connection, $0) } }
       } catch {
         guard !removed.isEmpty else { throw error }
         logger.warning("Some registrations could not be removed", metadata: [LogKeys.error: "\(error)"])
@@ -98,6 +100,15 @@ extension PostgreSQLRegistry: RegistrationDirectory {
     return try await read { try PostgreSQLRegistrationTable($0, hub).registration(ofInstallation: installation) }
   }
 
+  package func registrations(ofInstallation installation: String, hub: HubName) async throws -> [Registration] {
+    guard installation.isStorable else { return [] }
+    return try await read { try PostgreSQLRegistrationTable($0, hub).registrations(ofInstallation: installation) }
+  }
+
+  package func tags(withPrefix prefix: String, hub: HubName, limit: Int) async throws -> [String] {
+    try await read { try PostgreSQLRegistrationTable($0, hub).tags(withPrefix: prefix, limit: max(1, limit)) }
+  }
+
   package func list(
     _ audience: Audience, hub: HubName, of slice: RegistrationSlice, limit: Int
   ) async throws -> RegistrationPage {
@@ -109,9 +120,9 @@ extension PostgreSQLRegistry: RegistrationDirectory {
   package func revise(
     _ former: Registration, by request: InstallationRequest, at now: UnixTime
   ) async throws -> Registration {
-    let next = try RegistrationRules.revision(of: former, by: request, at: now)
+    let draft = try InstallationDraft(request)
     return try await write(at: now) {
-      try PostgreSQLRegistrationTable($0, former.hub).replace(former, by: next, at: now)
+      try PostgreSQLRegistrationTable($0, former.hub).revise(former, by: draft, at: now)
     }
   }
 
@@ -123,7 +134,7 @@ extension PostgreSQLRegistry: RegistrationDirectory {
       try PostgreSQLRegistrationTable($0, hub).scan(seenBefore: seenBefore, of: slice, limit: max(1, limit))
     }
     let (removed, examined) = try await remove(scan.stale, at: now) { connection, id in
-      try PostgreSQLRegistrationTable(connection, hub).expire(id, seenBefore: seenBefore, at: now)
+      try PostgreSQLRegistrationTable(connection, hub).expire(id, seenBefore: seenBefore, at: now).map { [$0] } ?? []
     }
     // After an error the next step begins with the first registration that was not examined.
     return ExpiryStep(removed: removed.count, last: examined < scan.stale.count ? scan.stale[examined - 1] : scan.last)
@@ -250,7 +261,7 @@ extension PostgreSQLRegistry: QuarantineStore {
         guard let registration = try StoredRegistration(rows, row, hub: page.hub).registration else {
           throw StoredRegistration.damaged
         }
-        return (registration, UnixTime(milliseconds: try rows.integer(row, 10)))
+        return (registration, UnixTime(milliseconds: try rows.integer(row, 11)))
       }
       return try PostgreSQLRegistrationTable(connection, page.hub)
         .restore(found, of: page, isTrial: isTrial, within: limits, at: now)

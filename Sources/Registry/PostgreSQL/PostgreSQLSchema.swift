@@ -26,6 +26,10 @@ package enum PostgreSQLSchema {
   /// - caller_quotas, open_broadcasts, scheduled_use, quarantine: as the tables of the same names in ``SQLiteSchema``.
   /// - api_keys: `digest` is that of the key's secret, `scopes` their names with spaces between them, `last_used_day` the
   ///   start of a day.
+  /// - templates: the versions of the hubs' templates; as the table of the same name in ``SQLiteSchema``.
+  ///
+  /// A registration with a template of its own has another `platform` and `handle`, and no `installation`; see
+  /// ``TemplateRow``. `profile` is the `DeviceProfile` as JSON.
   package static let migration = SchemaMigration(
     component: "registry",
     steps: [
@@ -263,6 +267,21 @@ package enum PostgreSQLSchema {
       ALTER TABLE tombstones ADD COLUMN username text COLLATE "C";
       UPDATE tombstones AS t SET username = q.username FROM quarantine AS q WHERE q.hub = t.hub AND q.id = t.registration;
       CREATE INDEX tombstones_by_user ON tombstones (hub, username, at, registration) WHERE username IS NOT NULL;
+      """,
+      """
+      ALTER TABLE registrations ADD COLUMN profile text;
+      ALTER TABLE quarantine ADD COLUMN profile text;
+      CREATE INDEX template_handles ON handles (hub) WHERE platform > 7;
+      CREATE TABLE templates (
+        hub text COLLATE "C" NOT NULL,
+        name text COLLATE "C" NOT NULL,
+        version bigint NOT NULL,
+        default_locale text NOT NULL,
+        variants text NOT NULL,
+        created_at bigint NOT NULL,
+        removed_at bigint,
+        PRIMARY KEY (hub, name, version)
+      );
       """,
     ])
 }

@@ -4,7 +4,7 @@ import PostgreSQL
 extension StoredRegistration {
   /// The columns that `init(_:_:hub:)` reads.
   static let postgreSQLColumns =
-    "id, username, platform, handle, installation, tags, registered_at, created_at, expires_at, seen_at"
+    "id, username, platform, handle, installation, tags, registered_at, created_at, expires_at, seen_at, profile"
 
   /// Reads a row of ``postgreSQLColumns``. Throws ``damaged``.
   init(_ rows: ResultRows, _ row: Int, hub: HubName) throws {
@@ -14,11 +14,12 @@ extension StoredRegistration {
     var registration: Registration?
     if let user = try rows.optionalText(row, 1) {
       guard let handle else { throw StoredRegistration.damaged }
-      registration = Registration(
-        id: id, hub: hub, user: user, platform: try Platform(stored: try rows.integer(row, 2)), handle: handle,
+      registration = try Registration(
+        stored: id, hub: hub, user: user, platform: try rows.integer(row, 2), address: handle,
         tags: try rows.texts(row, 5), installation: try rows.optionalText(row, 4), registeredAt: registeredAt,
         createdAt: UnixTime(milliseconds: try rows.integer(row, 7)),
-        seenAt: try rows.optionalInteger(row, 9).map { UnixTime(milliseconds: $0) })
+        seenAt: try rows.optionalInteger(row, 9).map { UnixTime(milliseconds: $0) },
+        profile: try rows.optionalText(row, 10))
     }
     self.init(
       id: id, handle: handle, registeredAt: registeredAt,

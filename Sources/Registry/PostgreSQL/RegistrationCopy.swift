@@ -28,17 +28,17 @@ struct RegistrationCopy {
   /// Fills the table `registrations`.
   func copyRegistrations() throws {
     try copy(
-      into: "registrations", "id, username, platform, handle, installation, tags, registered_at, created_at, seen_at"
-    ) {
-      rows in
+      into: "registrations",
+      "id, username, platform, handle, installation, tags, registered_at, created_at, seen_at, profile"
+    ) { rows in
       for place in order {
-        try rows.row(columns: 10)
+        try rows.row(columns: 11)
         rows.text(hub.rawValue)
         rows.uuid(high: registrations[place].id.high, low: registrations[place].id.low)
         rows.text(registrations[place].user)
-        rows.int2(registrations[place].platform.storedBit)
-        rows.text(registrations[place].handle)
-        if let installation = registrations[place].installation { rows.text(installation) } else { rows.null() }
+        rows.int2(registrations[place].storedPlatform)
+        rows.text(registrations[place].address)
+        if let installation = registrations[place].heldInstallation { rows.text(installation) } else { rows.null() }
         rows.texts(registrations[place].tags)
         rows.int8(registrations[place].registeredAt.milliseconds)
         rows.int8(registrations[place].createdAt.milliseconds)
@@ -47,20 +47,21 @@ struct RegistrationCopy {
         } else {
           rows.null()
         }
+        if let profile = registrations[place].profileText { rows.text(profile) } else { rows.null() }
       }
     }
   }
 
   /// Fills the table `handles`.
   func copyHandles() throws {
-    let order = KeyOrder(count: registrations.count) { registrations[$0].handle }
+    let order = KeyOrder(count: registrations.count) { registrations[$0].address }
     try copy(into: "handles", "handle, registration, platform, registered_at") { rows in
       for place in order {
         try rows.row(columns: 5)
         rows.text(hub.rawValue)
-        rows.text(registrations[place].handle)
+        rows.text(registrations[place].address)
         rows.uuid(high: registrations[place].id.high, low: registrations[place].id.low)
-        rows.int2(registrations[place].platform.storedBit)
+        rows.int2(registrations[place].storedPlatform)
         rows.int8(registrations[place].registeredAt.milliseconds)
       }
     }
@@ -69,7 +70,7 @@ struct RegistrationCopy {
   /// Fills the table `installations`.
   func copyInstallations() throws {
     let installed = registrations.compactMap { registration in
-      registration.installation.map { (name: $0, id: registration.id) }
+      registration.heldInstallation.map { (name: $0, id: registration.id) }
     }
     guard !installed.isEmpty else { return }
     try copy(into: "installations", "installation, registration") { rows in
@@ -100,8 +101,8 @@ struct RegistrationCopy {
         rows.text(hub.rawValue)
         rows.text(registrations[place].tags[tag])
         rows.uuid(high: registrations[place].id.high, low: registrations[place].id.low)
-        rows.int2(registrations[place].platform.storedBit)
-        rows.text(registrations[place].handle)
+        rows.int2(registrations[place].storedPlatform)
+        rows.text(registrations[place].address)
         rows.int8(registrations[place].registeredAt.milliseconds)
         rows.int8(registrations[place].createdAt.milliseconds)
       }

@@ -10,7 +10,7 @@ extension QuarantinePage.Position {
 /// What names a quarantined registration.
 enum QuarantineKey {
   case id(RegistrationID)
-  /// In normal form.
+  /// In normal form; names a registration without a template, as `installation` does.
   case handle(String)
   case installation(String)
 }
@@ -28,19 +28,28 @@ extension RegistrationTable {
     try remove(stored, leaving: tombstone)
   }
 
-  /// Removes a device that a push service reported dead, and quarantines its registration. Returns nil when the report
-  /// is out of date.
-  func drop(_ device: DeadDevice, within limits: RegistrationLimits, at now: UnixTime) throws -> RegistrationID? {
+  /// Removes a device that a push service reported dead, with all registrations of its handle, and quarantines them.
+  /// Returns those that were removed: none when the report is out of date for one of them.
+  func drop(_ device: DeadDevice, within limits: RegistrationLimits, at now: UnixTime) throws -> [RegistrationID] {
     guard let stored = try findToRemove(device.registration, at: now), let registration = stored.registration,
-      registration.handle.hasSameBytes(as: device.handle),
-      device.since.map({ registration.registeredAt < $0 }) ?? true
-    else { return nil }
-    try retire(
-      stored, registration, leaving: Tombstone(cause: .dead, detail: device.reason, at: now), within: limits)
-    return stored.id
+      registration.handle.hasSameBytes(as: device.handle)
+    else { return [] }
+    let all = try registrations(ofHandle: registration.handle)
+    guard device.since.map({ since in all.allSatisfy { $0.registeredAt < since } }) ?? true else { return [] }
+    let tombstone = Tombstone(cause: .dead, detail: device.reason, at: now)
+    try retire(stored, registration, leaving: tombstone, within: limits)
+    var removed = [stored.id]
+    for other in all where other.id != stored.id {
+      guard let stored = try findToRemove(other.id, at: now), let other = stored.registration,
+        other.handle.hasSameBytes(as: device.handle)
+      else { continue }
+      try retire(stored, other, leaving: tombstone, within: limits)
+      removed.append(stored.id)
+    }
+    return removed
   }
 
-  /// Brings a quarantined registration back as it was. Returns false when its id, handle or installation is taken.
+  /// Brings a quarantined registration back as it was. Returns false when its id, address or installation is taken.
   private func restore(_ registration: Registration, at now: UnixTime) throws -> Bool {
     guard let claim = try claimVacant(registration, at: now) else { return false }
     try endQuarantine(of: registration.id)
@@ -54,16 +63,22 @@ extension RegistrationTable {
     within limits: RegistrationLimits, at now: UnixTime
   ) throws -> RestoreStep {
     var (restored, taken, surplus) = (0, 0, 0)
-    // What a trial would have restored, by user.
-    var imagined: [[UInt8]: Int] = [:]
+    // The handles of the devices that a trial would have restored, by user.
+    var imagined: [[UInt8]: Set<[UInt8]>] = [:]
     for (registration, _) in found where page.platform == nil || page.platform == registration.platform {
       let user = Array(registration.user.utf8)
-      guard try self.registration(registration.id) == nil, try self.registration(holding: registration.handle) == nil
-      else {
+      let holders = try registrations(ofHandle: registration.handle)
+      let isTaken = holders.contains {
+        $0.address.hasSameBytes(as: registration.address) || !$0.mayShareDevice(with: registration, former: nil)
+      }
+      guard try !isTaken && self.registration(registration.id) == nil else {
         taken += 1
         continue
       }
-      guard try hasRoom(for: registration.user, besides: imagined[user] ?? 0, within: limits) else {
+      let handle = Array(registration.handle.utf8)
+      let others = imagined[user] ?? []
+      let isKnown = others.contains(handle) || holders.contains { $0.user.hasSameBytes(as: registration.user) }
+      guard try isKnown || hasRoom(for: registration.user, besides: others.count, within: limits) else {
         surplus += 1
         continue
       }
@@ -72,7 +87,7 @@ extension RegistrationTable {
         continue
       }
       restored += 1
-      if isTrial { imagined[user, default: 0] += 1 }
+      if isTrial { imagined[user, default: []].insert(handle) }
     }
     let last = found.last.map { QuarantinePage.Position(droppedAt: $0.droppedAt, registration: $0.registration.id) }
     return RestoreStep(
@@ -82,6 +97,6 @@ extension RegistrationTable {
   /// Whether the user may have one more device `besides` some: a living device never makes room for a restored one.
   private func hasRoom(for user: String, besides others: Int, within limits: RegistrationLimits) throws -> Bool {
     let most = limits.maximumDevicesPerUser
-    return try most == 0 || registrations(of: user, limit: most).count + others < most
+    return try most == 0 || devices(of: user, most: most).count + others < most
   }
 }

@@ -12,8 +12,11 @@ enum RegistrationRules {
   /// All tags of a registration, sorted: those that the app gives, the user's own, and the installation's.
   ///
   /// Throws `.forbidden` for another user's or installation's tag, and for an invalid user, tag or installation: a
-  /// store that ends a text at a NUL would otherwise store another user's tag.
-  static func tags(of user: String, given: [String], installation: String? = nil) throws(RegistryError) -> [String] {
+  /// store that ends a text at a NUL would otherwise store another user's tag. A trusted caller may give the tag of any
+  /// installation.
+  static func tags(
+    of user: String, given: [String], installation: String? = nil, isTrusted: Bool = false
+  ) throws(RegistryError) -> [String] {
     guard UserName.isValid(user) else { throw RegistryError(.forbidden, "user: must be \(UserName.rule)") }
     var tags = [Tag.username(user)]
     if let installation {
@@ -28,7 +31,7 @@ enum RegistrationRules {
         guard named.hasSameBytes(as: user) else {
           throw RegistryError(.forbidden, "tags: a tag with \(Tag.usernamePrefix) must name the caller")
         }
-      } else if tag.utf8.starts(with: Tag.installationPrefix.utf8) {
+      } else if !isTrusted, tag.utf8.starts(with: Tag.installationPrefix.utf8) {
         // A device with another installation's tag would receive the pushes for it.
         guard let installation, tag.hasSameBytes(as: Tag.installationPrefix + installation) else {
           throw RegistryError(
@@ -60,21 +63,6 @@ enum RegistrationRules {
     return min(stored.createdAt, now)
   }
 
-  /// The revision of an installation's registration. `registeredAt` changes only with the user, platform or handle.
-  static func revision(
-    of former: Registration, by request: InstallationRequest, at now: UnixTime
-  ) throws(RegistryError) -> Registration {
-    let draft = try RegistrationDraft(request)
-    guard mayReplace(former, user: draft.user, platform: draft.platform, handle: draft.handle) else { throw gone }
-    let isSame =
-      former.user.hasSameBytes(as: draft.user) && former.platform == draft.platform
-      && former.handle.hasSameBytes(as: draft.handle)
-    return Registration(
-      id: former.id, hub: former.hub, user: draft.user, platform: draft.platform, handle: draft.handle,
-      tags: draft.tags, installation: draft.installation, registeredAt: isSame ? former.registeredAt : now,
-      createdAt: createdAt(by: draft.user, replacing: former, at: now), seenAt: now)
-  }
-
   /// The forms in which a handle of an unknown platform may be stored: as given and, if it is valid for APNs, in APNs'
   /// normal form. The last form is used until the platform is known. Empty for a text that is no handle.
   static func forms(ofHandle handle: String) -> [String] {
@@ -83,37 +71,6 @@ enum RegistrationRules {
       DeviceHandle.problem(with: handle, platform: .apns) == nil
       ? DeviceHandle.normalized(handle, platform: .apns) : handle
     return normal == handle ? [handle] : [handle, normal]
-  }
-}
-
-/// A validated request for a registration, before it has an id.
-struct RegistrationDraft: Sendable {
-  let hub: HubName
-  let user: String
-  let platform: Platform
-  /// In normal form.
-  let handle: String
-  /// All tags, sorted; see ``RegistrationRules/tags(of:given:installation:)``.
-  let tags: [String]
-  let installation: String?
-
-  init(_ request: RegistrationRequest) throws(RegistryError) {
-    (hub, user, platform, installation) = (request.hub, request.user, request.platform, nil)
-    handle = DeviceHandle.normalized(request.handle, platform: request.platform)
-    tags = try RegistrationRules.tags(of: request.user, given: request.tags)
-  }
-
-  init(_ request: InstallationRequest) throws(RegistryError) {
-    (hub, user, platform, installation) = (request.hub, request.user, request.platform, request.installation)
-    handle = DeviceHandle.normalized(request.handle, platform: request.platform)
-    tags = try RegistrationRules.tags(of: request.user, given: request.tags, installation: request.installation)
-  }
-
-  /// The registration under an id, which may replace a stored one.
-  func registration(_ id: RegistrationID, replacing stored: Registration?, at now: UnixTime) -> Registration {
-    Registration(
-      id: id, hub: hub, user: user, platform: platform, handle: handle, tags: tags, installation: installation,
-      registeredAt: now, createdAt: RegistrationRules.createdAt(by: user, replacing: stored, at: now))
   }
 }
 

@@ -11,17 +11,19 @@ protocol RegistrationTable {
 
   /// The registration with the id, without a lock.
   func registration(_ id: RegistrationID) throws -> Registration?
-  /// The registration that holds the handle (in normal form), without a lock.
-  func registration(holding handle: String) throws -> Registration?
-  /// The registration of the installation, without a lock.
+  /// The registrations that hold the handle (in normal form), with and without a template, without a lock.
+  func registrations(ofHandle handle: String) throws -> [Registration]
+  /// The registration that holds the address, without a lock.
+  func registration(holding address: String) throws -> Registration?
+  /// The registration of the installation without a template, without a lock.
   func registration(ofInstallation installation: String) throws -> Registration?
   /// Those of the registrations that exist, by ascending ids, without a lock.
   func registrations(_ ids: [RegistrationID]) throws -> [Registration]
 
-  /// The unexpired rows that hold one of the handles, without duplicates.
+  /// The unexpired rows without a template that hold one of the handles, without duplicates.
   func holders(of handles: [String], at now: UnixTime) throws -> [StoredRegistration]
-  /// Claims the handle for the registration with the id, and finds its unexpired row.
-  func claim(_ id: RegistrationID, handle: String, at now: UnixTime) throws -> RegistrationClaim
+  /// Claims the address for the registration with the id, and finds its unexpired row.
+  func claim(_ id: RegistrationID, handle address: String, at now: UnixTime) throws -> RegistrationClaim
   /// Claims the installation and the handle, for the installation's registration or for a new id.
   func claim(installation: String, handle: String, at now: UnixTime) throws -> RegistrationClaim
   /// The unexpired row with the id, with everything locked that `remove` changes.
@@ -35,8 +37,12 @@ protocol RegistrationTable {
   func put(_ registration: Registration, in claim: RegistrationClaim) throws
   /// Removes the row and everything that belongs to it, and leaves a tombstone.
   func remove(_ stored: StoredRegistration, leaving tombstone: Tombstone) throws
-  /// The first `limit` registrations of the user, by ascending ids, without a lock.
-  func registrations(of user: String, limit: Int) throws -> [RegistrationID]
+  /// The first `limit` registrations with the tag, by ascending ids, without a lock.
+  func holdings(of tag: String, limit: Int) throws -> [Holding]
+  /// The first `limit` tags in use that begin with the prefix, by ascending bytes.
+  func tags(withPrefix prefix: String, limit: Int) throws -> [String]
+  /// A version of the hub's template, or the newest one.
+  func template(_ name: String, version: Int?) throws -> HubTemplate?
 
   /// The quarantined registration that the key names, without a lock.
   func quarantined(_ key: QuarantineKey, at now: UnixTime) throws -> Registration?
@@ -44,12 +50,12 @@ protocol RegistrationTable {
   func quarantine(_ registration: Registration, at now: UnixTime, until end: UnixTime) throws
   /// Deletes the quarantined registration and the tombstone of its id.
   func endQuarantine(of id: RegistrationID) throws
-  /// Claims the id, handle and installation of the registration; nil when any of them is taken.
+  /// Claims the id, address and installation of the registration; nil when any of them is taken.
   func claimVacant(_ registration: Registration, at now: UnixTime) throws -> RegistrationClaim?
 
   /// Reads the first `limit` candidates of a plan in the slice, by ascending ids, and selects the audience's devices.
   /// The plan's source is `.registrations` or `.tags` with at least one tag.
-  func page(_ plan: AudiencePlan, _ query: AudienceQuery, _ range: AudienceRange) throws -> AudiencePage
+  func page(_ plan: AudiencePlan, _ selection: AudienceSelection, _ range: AudienceRange) throws -> AudiencePage
   /// Estimates how many devices carry each of the tags.
   func weights(of tags: [String]) throws -> [Int]
   /// Estimates how many registrations the hub has.
@@ -70,7 +76,7 @@ enum SurplusDevices {
 /// A row of the table of registrations: a registration, or an issued id that has not been completed.
 struct StoredRegistration {
   let id: RegistrationID
-  /// The handle; an issued id has one if it was given when the id was issued.
+  /// The address (``FanfareCore/Registration/address``); an issued id has one if a handle was given when it was issued.
   let handle: String?
   /// When the id was issued or the app last reported its handle.
   let registeredAt: UnixTime
@@ -159,24 +165,33 @@ extension RegistrationTable {
   func complete(
     _ id: RegistrationID, _ draft: RegistrationDraft, within limits: RegistrationLimits, at now: UnixTime
   ) throws -> (registration: Registration, surplus: Int) {
-    let claim = try claim(id, handle: draft.handle, at: now)
+    let claim = try claim(id, handle: draft.address, at: now)
     let quarantined = claim.stored == nil ? try quarantined(.id(id), at: now) : nil
-    guard claim.stored != nil || quarantined != nil else { throw RegistrationRules.gone }
+    guard claim.stored != nil || quarantined != nil || draft.isTrusted else { throw RegistrationRules.gone }
     let registration = draft.registration(id, replacing: claim.stored?.registration ?? quarantined, at: now)
-    guard claim.mayBecome(registration, insteadOf: quarantined) else { throw RegistrationRules.gone }
+    guard draft.isTrusted || claim.mayBecome(registration, insteadOf: quarantined) else {
+      throw RegistrationRules.gone
+    }
+    // It may be the id of a removed registration.
+    if claim.stored == nil, quarantined == nil { try endQuarantine(of: id) }
     return (registration, try put(registration, in: claim, insteadOf: quarantined, within: limits, at: now))
   }
 
   /// `DeviceRegistry.install` within the transaction; also returns how many surplus devices it removed.
   func install(
-    _ installation: String, _ draft: RegistrationDraft, within limits: RegistrationLimits, at now: UnixTime
+    _ installation: String, _ draft: InstallationDraft, within limits: RegistrationLimits, at now: UnixTime
   ) throws -> (registration: Registration, surplus: Int) {
-    let claim = try claim(installation: installation, handle: draft.handle, at: now)
+    let claim = try claim(installation: installation, handle: draft.native.handle, at: now)
     let quarantined = claim.stored == nil ? try quarantined(.id(claim.id), at: now) : nil
-    let registration = draft.registration(claim.id, replacing: claim.stored?.registration ?? quarantined, at: now)
-    guard claim.mayBecome(registration, insteadOf: quarantined) else {
+    var registration = draft.native.registration(
+      claim.id, replacing: claim.stored?.registration ?? quarantined, at: now)
+    guard draft.native.isTrusted || claim.mayBecome(registration, insteadOf: quarantined) else {
       throw RegistryError(.gone, "the installation belongs to another user")
     }
+    let hasTemplates = try replaceTemplates(of: installation, by: draft.templates, at: now) { draft, stored in
+      draft.registration(stored?.id ?? .random(), replacing: stored, at: now)
+    }
+    if hasTemplates, registration == claim.stored?.registration { registration = registration.seenLater }
     return (registration, try put(registration, in: claim, insteadOf: quarantined, within: limits, at: now))
   }
 
@@ -193,7 +208,9 @@ extension RegistrationTable {
     within limits: RegistrationLimits, at now: UnixTime
   ) throws -> Int {
     if quarantined != nil { try endQuarantine(of: registration.id) }
+    let former = try claim.holder == claim.id ? claim.stored?.registration : self.registration(claim.holder)
     try put(registration, in: claim)
+    try displace(by: registration, in: claim, former: former?.user)
     guard claim.stored?.registration?.user.hasSameBytes(as: registration.user) != true else { return 0 }
     return try removeSurplus(of: registration.user, keeping: registration.id, within: limits, at: now)
   }
@@ -205,30 +222,43 @@ extension RegistrationTable {
   ) throws -> Int {
     let most = limits.maximumDevicesPerUser
     guard most > 0 else { return 0 }
-    // Bounded: a user who had many more before there was a limit loses them little by little.
-    let ids = try registrations(of: user, limit: most + RegistrationLimits.surplusBatch)
-    guard ids.count > most else { return 0 }
-    let unseen = try registrations(ids).filter { $0.id != kept }.sorted { ($0.seenAt, $0.id) < ($1.seenAt, $1.id) }
-    var removed = 0
-    for device in unseen.prefix(ids.count - most) {
-      guard let stored = try findToRemove(device.id, at: now), let registration = stored.registration,
+    let devices = try devices(of: user, most: most)
+    guard devices.count > most else { return 0 }
+    let unseen = try devices.values.filter { !$0.contains(kept) }.map { ids in
+      let rows = try registrations(ids)
+      return (rows: rows, order: (rows.map(\.seenAt).max() ?? now, ids[0]))
+    }.sorted { $0.order < $1.order }
+    let surplus = unseen.prefix(min(devices.count - most, RegistrationLimits.surplusBatch))
+    for row in surplus.flatMap(\.rows) {
+      guard let stored = try findToRemove(row.id, at: now), let registration = stored.registration,
         registration.user.hasSameBytes(as: user)
       else { continue }
       try retire(
         stored, registration, leaving: Tombstone(cause: .surplus, detail: kept.description, at: now), within: limits)
-      removed += 1
     }
-    return removed
+    return surplus.count
   }
 
-  /// `RegistrationDirectory.revise` within the transaction, for a revision made by `RegistrationRules.revision`.
-  func replace(_ former: Registration, by next: Registration, at now: UnixTime) throws -> Registration {
+  /// `RegistrationDirectory.revise` within the transaction.
+  func revise(_ former: Registration, by draft: InstallationDraft, at now: UnixTime) throws -> Registration {
+    var next = draft.native.revision(of: former, at: now)
+    guard
+      draft.native.isTrusted
+        || RegistrationRules.mayReplace(former, user: next.user, platform: next.platform, handle: next.handle)
+    else { throw RegistrationRules.gone }
     let claim = try claim(former.id, handle: next.handle, at: now)
     guard let stored = claim.stored?.registration else {
       throw RegistryError(.notFound, "there is no such installation")
     }
     guard stored == former else { throw RegistryError(.conflict, "the installation was changed in the meantime") }
+    let installation = next.installation ?? ""
+    let hasTemplates = try replaceTemplates(of: installation, by: draft.templates, at: now) { draft, stored in
+      stored.map { draft.revision(of: $0, at: now) } ?? draft.registration(.random(), replacing: nil, at: now)
+    }
+    if hasTemplates, next == stored { next = next.seenLater }
+    let holder = try claim.holder == claim.id ? stored : registration(claim.holder)
     try put(next, in: claim)
+    try displace(by: next, in: claim, former: holder?.user)
     return next
   }
 
@@ -242,6 +272,9 @@ extension RegistrationTable {
     }
     guard stored.registration?.user.hasSameBytes(as: user) == true else { throw unknown }
     try remove(stored, leaving: Tombstone(cause: .removed, detail: "", at: now))
+    if let installation = stored.registration?.heldInstallation {
+      try removeAll(templates(ofInstallation: installation), at: now)
+    }
   }
 
   /// Removes a registration that `scan` found. Returns nil when its app has been seen since.
@@ -258,7 +291,7 @@ extension RegistrationTable {
     _ audience: Audience, of slice: RegistrationSlice, limit: Int, weights: TagWeights
   ) throws -> RegistrationPage {
     let query = AudienceQuery(hub: hub, audience: audience, platforms: .all)
-    let page = try AudiencePager(self, query, weights: weights)
+    let page = try AudiencePager(self, query, .all, weights: weights)
       .page(AudienceRange(slice: slice, createdBefore: UnixTime(milliseconds: .max), limit: max(1, limit)))
     let registrations = try registrations(page.targets.map(\.registration))
     // Without a snapshot, a registration may have changed its user or tags since the page was read.
@@ -267,6 +300,13 @@ extension RegistrationTable {
 }
 
 extension Registration {
+  /// The registration, seen a millisecond later: so that it differs from the one that had other templates.
+  fileprivate var seenLater: Registration {
+    Registration(
+      id: id, hub: hub, user: user, platform: platform, handle: handle, tags: tags, installation: installation,
+      registeredAt: registeredAt, createdAt: createdAt, seenAt: seenAt + .milliseconds(1), profile: profile)
+  }
+
   /// Whether the registration is of the audience, as far as its own user and tags show that.
   fileprivate func isStillOf(_ audience: Audience) -> Bool {
     switch audience {

@@ -12,6 +12,12 @@ struct SQLiteAudienceLookup {
     SELECT keys.key, t.platform, t.registration, t.handle, t.registered_at FROM json_each(?2) AS keys
     CROSS JOIN tags AS t ON t.hub = ?1 AND t.tag = keys.value
     """
+  /// The same with their profiles, for sends that are rendered from templates.
+  static let byTagWithProfile = """
+    SELECT keys.key, t.platform, t.registration, t.handle, t.registered_at, r.profile FROM json_each(?2) AS keys
+    CROSS JOIN tags AS t ON t.hub = ?1 AND t.tag = keys.value
+    CROSS JOIN registrations AS r ON r.hub = ?1 AND r.id = t.registration
+    """
   /// The devices that hold the handles of the JSON array `?2` in the hub `?1`.
   static let byHandle = """
     SELECT keys.key, r.platform, r.id, r.handle, r.registered_at FROM json_each(?2) AS keys
@@ -20,15 +26,19 @@ struct SQLiteAudienceLookup {
 
   private let queries: [AudienceQuery]
   private let weights: TagWeights
+  private let templates: TemplateCache
   /// How many registrations are examined for an audience.
   private let limit: Int
   private var answers: [[Target]]
   /// Of the audiences that may have more devices: the last registration examined.
   private var ends: [Int: RegistrationID] = [:]
+  /// Of the queries that name templates.
+  private var selections: [Int: AudienceSelection] = [:]
 
-  init(_ queries: [AudienceQuery], weights: TagWeights, limit: Int) {
+  init(_ queries: [AudienceQuery], weights: TagWeights, templates: TemplateCache, limit: Int) {
     self.queries = queries
     self.weights = weights
+    self.templates = templates
     self.limit = max(1, limit)
     answers = Array(repeating: [], count: queries.count)
   }
@@ -42,25 +52,35 @@ struct SQLiteAudienceLookup {
   }
 
   private mutating func run(_ db: Database, _ hub: HubName, _ indices: [Int]) throws {
+    let table = SQLiteRegistrationTable(db, hub)
     var tags = KeyList()
+    var tagsWithProfile = KeyList()
     var handles = KeyList()
     for index in indices {
-      switch queries[index].audience {
-      case .user(let name): tags.append(prefix: Tag.usernamePrefix, name, for: index)
-      case .tag(let tag): tags.append(tag, for: index)
-      case .device(let platform, let handle):
+      let query = queries[index]
+      func selection() throws -> AudienceSelection { try AudienceSelection(query, templates: templates, in: table) }
+      switch query.audience {
+      case .user, .tag:
+        guard let tag = query.audience.tag else { continue }
+        if query.template == nil {
+          tags.append(tag, for: index)
+        } else {
+          tagsWithProfile.append(tag, for: index)
+          selections[index] = try selection()
+        }
+      case .device(let platform, let handle) where query.template == nil:
         handles.append(DeviceHandle.normalized(handle, platform: platform), for: index)
       case .registration(let id):
-        guard let registration = try SQLiteRegistrationTable(db, hub).registration(id),
-          queries[index].platforms.contains(registration.platform),
-          queries[index].createdBefore.map({ registration.createdAt <= $0 }) ?? true
+        guard let registration = try table.registration(id),
+          query.createdBefore.map({ registration.createdAt <= $0 }) ?? true
         else { continue }
-        answers[index] = [Target(registration)]
-      case .tags, .expression, .everyone:
-        answers[index] = try AudiencePager(SQLiteRegistrationTable(db, hub), queries[index], weights: weights).all()
+        answers[index] = try selection().target(registration).map { [$0] } ?? []
+      case .device, .tags, .expression, .everyone:
+        answers[index] = try AudiencePager(table, query, try selection(), weights: weights).all()
       }
     }
     try collect(db, hub, tags, Self.byTag)
+    try collect(db, hub, tagsWithProfile, Self.byTagWithProfile)
     try collect(db, hub, handles, Self.byHandle)
   }
 
@@ -86,9 +106,17 @@ struct SQLiteAudienceLookup {
         return key + 1
       }
       examined += 1
+      if let selection = selections[index] {
+        let candidate = AudienceRow(
+          id: try statement.registrationID(at: 2), platform: row[1], address: row[3], registeredAt: row[4])
+        if let target = try selection.target(candidate, profile: row[5]) {
+          answers[index].append(target)
+        }
+        continue
+      }
       let query = queries[index]
+      guard query.mask & row[1] != 0 else { continue }
       let platform = try Platform(stored: row[1])
-      guard query.platforms.contains(platform) else { continue }
       if case .device(let wanted, _) = query.audience, wanted != platform { continue }
       answers[index].append(
         Target(
@@ -111,11 +139,11 @@ private struct KeyList {
 
   /// Adds a key. A key with control characters is skipped: no stored text has any, and SQLite would end the key at a
   /// NUL and find another one.
-  mutating func append(prefix: String = "", _ key: String, for index: Int) {
+  mutating func append(_ key: String, for index: Int) {
     guard key.isStorable else { return }
     if !indices.isEmpty { elements.append(UInt8(ascii: ",")) }
     starts.append(elements.count)
-    elements.appendJSON(prefix.isEmpty ? key : prefix + key)
+    elements.appendJSON(key)
     indices.append(index)
   }
 }
@@ -132,10 +160,10 @@ struct SQLitePageQuery {
   let isCached: Bool
 
   /// A page of a plan whose source is `.registrations` or `.tags` with at least one tag.
-  init(_ plan: AudiencePlan, _ query: AudienceQuery, _ range: AudienceRange) {
+  init(_ plan: AudiencePlan, _ selection: AudienceSelection, _ range: AudienceRange, hub: HubName) {
     var values: [(any DatabaseValueConvertible)?] = [
-      query.hub.rawValue, range.slice.first.data, range.slice.last.data, range.limit,
-      Int64(query.platforms.rawValue), range.createdBefore.milliseconds,
+      hub.rawValue, range.slice.first.data, range.slice.last.data, range.limit, selection.mask,
+      range.createdBefore.milliseconds,
     ]
     /// Adds a tag as an argument. A tag with control characters cannot be stored, and SQLite would end it at a NUL: it
     /// becomes NULL, which equals nothing.
@@ -161,10 +189,16 @@ struct SQLitePageQuery {
     }
     candidates += "\nORDER BY registration LIMIT ?4"
     let condition = plan.condition.map { Self.condition($0, bind) } ?? "1"
+    let profile =
+      selection.needsProfile
+      ? """
+      ,
+        CASE WHEN platform & ?5 THEN (SELECT profile FROM registrations WHERE hub = ?1 AND id = registration) END
+      """ : ""
     // An issued id has no platform, so it is of no audience.
     sql = """
       SELECT registration, platform, handle, registered_at,
-        CASE WHEN platform & ?5 AND created_at <= ?6 THEN \(condition) ELSE 0 END
+        CASE WHEN platform & ?5 AND created_at <= ?6 THEN \(condition) ELSE 0 END\(profile)
       FROM (\(candidates)) AS candidate
       """
     arguments = StatementArguments(values)
@@ -188,8 +222,8 @@ struct SQLitePageQuery {
 }
 
 extension SQLiteRegistrationTable {
-  func page(_ plan: AudiencePlan, _ query: AudienceQuery, _ range: AudienceRange) throws -> AudiencePage {
-    let page = SQLitePageQuery(plan, query, range)
+  func page(_ plan: AudiencePlan, _ selection: AudienceSelection, _ range: AudienceRange) throws -> AudiencePage {
+    let page = SQLitePageQuery(plan, selection, range, hub: hub)
     let statement = try page.isCached ? db.cachedStatement(sql: page.sql) : db.makeStatement(sql: page.sql)
     let rows = try Row.fetchCursor(statement, arguments: page.arguments)
     var (targets, examined, last): ([Target], Int, RegistrationID?) = ([], 0, nil)
@@ -197,10 +231,10 @@ extension SQLiteRegistrationTable {
       let id = try statement.registrationID(at: 0)
       (examined, last) = (examined + 1, id)
       guard row[4] as Bool else { continue }
-      targets.append(
-        Target(
-          registration: id, platform: try Platform(stored: row[1]), handle: row[2],
-          registeredAt: UnixTime(milliseconds: row[3])))
+      let candidate = AudienceRow(id: id, platform: row[1], address: row[2], registeredAt: row[3])
+      if let target = try selection.target(candidate, profile: selection.needsProfile ? row[5] : nil) {
+        targets.append(target)
+      }
     }
     return AudiencePage(targets: targets, examined: examined, upTo: last, of: range)
   }

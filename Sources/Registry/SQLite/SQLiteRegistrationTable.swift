@@ -14,7 +14,17 @@ struct SQLiteRegistrationTable: RegistrationTable {
 
   func registration(_ id: RegistrationID) throws -> Registration? { try find(id)?.registration }
 
-  func registration(holding handle: String) throws -> Registration? { try find(holderOf: handle)?.registration }
+  func registration(holding address: String) throws -> Registration? { try find(holderOf: address)?.registration }
+
+  func registrations(ofHandle handle: String) throws -> [Registration] {
+    let sql = """
+      SELECT \(StoredRegistration.sqliteColumns) FROM registrations
+      WHERE hub = ? AND handle >= ? AND handle < ? AND user IS NOT NULL ORDER BY handle
+      """
+    return try Row.fetchAll(
+      db.cachedStatement(sql: sql), arguments: [hub.rawValue, handle, TemplateRow.end(ofHandle: handle)]
+    ).compactMap { try StoredRegistration($0, hub: hub).registration }
+  }
 
   func registration(ofInstallation installation: String) throws -> Registration? {
     try find(installation: installation)?.registration
@@ -44,10 +54,10 @@ struct SQLiteRegistrationTable: RegistrationTable {
   /// The row with the id, whether it has expired or not.
   func find(_ id: RegistrationID) throws -> StoredRegistration? { try find("id = ?", id.data) }
 
-  /// The row that holds the handle (in normal form), whether it has expired or not.
-  func find(holderOf handle: String) throws -> StoredRegistration? { try find("handle = ?", handle) }
+  /// The row that holds the address, whether it has expired or not.
+  func find(holderOf address: String) throws -> StoredRegistration? { try find("handle = ?", address) }
 
-  /// The row of the installation.
+  /// The row of the installation without a template.
   func find(installation: String) throws -> StoredRegistration? { try find("installation = ?", installation) }
 
   func insertPending(_ id: RegistrationID, handle: String?, at now: UnixTime) throws {
@@ -69,19 +79,20 @@ struct SQLiteRegistrationTable: RegistrationTable {
     }
     let sql = """
       INSERT INTO registrations (hub, id, user, platform, handle, installation, tags, registered_at, created_at,
-        seen_at)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        seen_at, profile)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT (hub, id) DO UPDATE SET user = excluded.user, platform = excluded.platform, handle = excluded.handle,
         installation = excluded.installation, tags = excluded.tags, registered_at = excluded.registered_at,
-        created_at = excluded.created_at, seen_at = excluded.seen_at, expires_at = NULL
+        created_at = excluded.created_at, seen_at = excluded.seen_at, profile = excluded.profile, expires_at = NULL
       """
     try execute(
       sql,
       [
-        hub.rawValue, registration.id.data, registration.user, registration.platform.storedBit, registration.handle,
-        registration.installation, registration.tags.joined(separator: "\n"), registration.registeredAt.milliseconds,
-        registration.createdAt.milliseconds,
+        hub.rawValue, registration.id.data, registration.user, registration.storedPlatform, registration.address,
+        registration.heldInstallation, registration.tags.joined(separator: "\n"),
+        registration.registeredAt.milliseconds, registration.createdAt.milliseconds,
         registration.seenAt > registration.registeredAt ? registration.seenAt.milliseconds : nil,
+        registration.profileText,
       ])
     let former = claim.stored?.registration?.tags ?? []
     // Usually an app starts and registers with the same tags again.
@@ -97,7 +108,7 @@ struct SQLiteRegistrationTable: RegistrationTable {
       try execute(
         tagging,
         [
-          hub.rawValue, tag, registration.id.data, registration.platform.storedBit, registration.handle,
+          hub.rawValue, tag, registration.id.data, registration.storedPlatform, registration.address,
           registration.registeredAt.milliseconds, registration.createdAt.milliseconds,
         ])
     }
@@ -114,13 +125,30 @@ struct SQLiteRegistrationTable: RegistrationTable {
       ])
   }
 
-  func registrations(of user: String, limit: Int) throws -> [RegistrationID] {
-    let sql = "SELECT registration FROM tags WHERE tag = ? AND hub = ? ORDER BY registration LIMIT ?"
+  func holdings(of tag: String, limit: Int) throws -> [Holding] {
+    let sql =
+      "SELECT registration, platform, handle FROM tags WHERE tag = ? AND hub = ? ORDER BY registration LIMIT ?"
     let statement = try db.cachedStatement(sql: sql)
-    let rows = try Row.fetchCursor(statement, arguments: [Tag.username(user), hub.rawValue, limit])
-    var ids: [RegistrationID] = []
-    while try rows.next() != nil { ids.append(try statement.registrationID(at: 0)) }
-    return ids
+    let rows = try Row.fetchCursor(statement, arguments: [tag, hub.rawValue, limit])
+    var holdings: [Holding] = []
+    while let row = try rows.next() {
+      holdings.append(Holding(try statement.registrationID(at: 0), platform: row[1], address: row[2]))
+    }
+    return holdings
+  }
+
+  func tags(withPrefix prefix: String, limit: Int) throws -> [String] {
+    guard prefix.isStorable else { return [] }
+    // Each step searches the key, which begins with the tag, for the next tag.
+    let sql = """
+      WITH RECURSIVE found(tag) AS (
+        SELECT min(tag) FROM tags WHERE tag >= ?2
+        UNION ALL SELECT (SELECT min(tag) FROM tags WHERE tag > found.tag) FROM found
+          WHERE substr(found.tag, 1, length(?2)) = ?2
+      ) SELECT tag FROM found WHERE substr(tag, 1, length(?2)) = ?2
+        AND EXISTS (SELECT 1 FROM tags WHERE tag = found.tag AND hub = ?1) LIMIT ?3
+      """
+    return try String.fetchAll(db.cachedStatement(sql: sql), arguments: [hub.rawValue, prefix, limit])
   }
 
   func quarantined(_ key: QuarantineKey, at now: UnixTime) throws -> Registration? {
@@ -140,19 +168,20 @@ struct SQLiteRegistrationTable: RegistrationTable {
 
   /// The columns of a quarantined registration, as `StoredRegistration` reads them.
   static let quarantineColumns =
-    "id, username, platform, handle, installation, tags, registered_at, NULL, created_at, seen_at"
+    "id, username, platform, handle, installation, tags, registered_at, NULL, created_at, seen_at, profile"
 
   func quarantine(_ registration: Registration, at now: UnixTime, until end: UnixTime) throws {
     let sql = """
       INSERT OR REPLACE INTO quarantine (hub, id, username, platform, handle, installation, tags, registered_at,
-        created_at, seen_at, dropped_at, ends_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        created_at, seen_at, dropped_at, ends_at, profile) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """
     try execute(
       sql,
       [
-        hub.rawValue, registration.id.data, registration.user, registration.platform.storedBit, registration.handle,
-        registration.installation, registration.tags.joined(separator: "\n"), registration.registeredAt.milliseconds,
-        registration.createdAt.milliseconds, registration.seenAt.milliseconds, now.milliseconds, end.milliseconds,
+        hub.rawValue, registration.id.data, registration.user, registration.storedPlatform, registration.address,
+        registration.heldInstallation, registration.tags.joined(separator: "\n"),
+        registration.registeredAt.milliseconds, registration.createdAt.milliseconds, registration.seenAt.milliseconds,
+        now.milliseconds, end.milliseconds, registration.profileText,
       ])
   }
 
@@ -162,8 +191,8 @@ struct SQLiteRegistrationTable: RegistrationTable {
   }
 
   func claimVacant(_ registration: Registration, at now: UnixTime) throws -> RegistrationClaim? {
-    guard try find(registration.id) == nil, try find(holderOf: registration.handle) == nil,
-      try registration.installation.map({ try find(installation: $0) == nil }) ?? true
+    guard try find(registration.id) == nil, try find(holderOf: registration.address) == nil,
+      try registration.heldInstallation.map({ try find(installation: $0) == nil }) ?? true
     else { return nil }
     return RegistrationClaim(id: registration.id, stored: nil, holder: registration.id)
   }

@@ -113,7 +113,7 @@ extension SQLiteRegistry: CallerQuotaStore {
       db, sql: "SELECT count(*) FROM open_broadcasts WHERE hub = ? AND username = ? AND ends_at > ?",
       arguments: key + [now.milliseconds])
     let scheduled = try scheduledUse(db, hub, user)
-    let devices = try SQLiteRegistrationTable(db, hub).registrations(of: user, limit: QuotaUse.mostDevices).count
+    let devices = try SQLiteRegistrationTable(db, hub).deviceCount(of: user, limit: QuotaUse.mostDevices)
     return QuotaUse(
       user: user,
       reservedUntil: Dictionary(

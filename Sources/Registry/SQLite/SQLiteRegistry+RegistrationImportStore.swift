@@ -46,8 +46,8 @@ extension SQLiteRegistry: RegistrationImportStore {
     _ line: RegistrationLine, _ table: SQLiteRegistrationTable, within limits: RegistrationLimits, at now: UnixTime,
     _ outcome: inout ImportOutcome
   ) throws {
-    let holder = try table.find(holderOf: line.registration.handle)
-    let installed = try line.registration.installation.flatMap { try table.find(installation: $0) }
+    let holder = try table.find(holderOf: line.registration.address)
+    let installed = try line.registration.heldInstallation.flatMap { try table.find(installation: $0) }
     let id = ImportJudgement.id(of: line, holder: holder?.id, installed: installed?.id)
     let stored = try holder?.id == id ? holder : table.find(id)
     let judgement = ImportJudgement(
@@ -61,6 +61,7 @@ extension SQLiteRegistry: RegistrationImportStore {
     if stored == nil { try table.deleteTombstone(of: id) }
     // Another holder of the handle was just removed.
     try table.put(registration, in: RegistrationClaim(id: id, stored: stored, holder: id))
+    try table.settleOwner(ofHandle: registration.handle, at: now)
     if stored?.registration == nil {
       outcome.surplus += try table.removeSurplus(of: registration.user, keeping: id, within: limits, at: now)
     }

@@ -22,7 +22,7 @@ extension SQLiteRegistry: DeviceRegistry {
 
   /// Creates or replaces the registrations of many installations in one transaction: all, or none if one is refused.
   package func install(_ requests: [InstallationRequest], at now: UnixTime) async throws -> [Registration] {
-    let drafts = try requests.map { try RegistrationDraft($0) }
+    let drafts = try requests.map { try InstallationDraft($0) }
     let stored = try await write(at: now) { db in
       try zip(requests, drafts).map { request, draft in
         try SQLiteRegistrationTable(db, request.hub).install(request.installation, draft, within: limits, at: now)
@@ -42,14 +42,18 @@ extension SQLiteRegistry: DeviceRegistry {
 
   package func resolve(_ queries: [AudienceQuery], limit: Int) async throws -> [AudiencePage] {
     guard !queries.isEmpty else { return [] }
-    return try await read { db in try SQLiteAudienceLookup(queries, weights: tagWeights, limit: limit).run(db) }
+    return try await read { db in
+      try SQLiteAudienceLookup(queries, weights: tagWeights, templates: templates, limit: limit).run(db)
+    }
   }
 
   package func page(
     _ query: AudienceQuery, of slice: RegistrationSlice, createdBefore: UnixTime, limit: Int
   ) async throws -> AudiencePage {
     try await read { db in
-      try AudiencePager(SQLiteRegistrationTable(db, query.hub), query, weights: tagWeights)
+      let table = SQLiteRegistrationTable(db, query.hub)
+      let selection = try AudienceSelection(query, templates: templates, in: table)
+      return try AudiencePager(table, query, selection, weights: tagWeights)
         .page(AudienceRange(slice: slice, createdBefore: createdBefore, limit: max(1, limit)))
     }
   }
@@ -61,7 +65,7 @@ extension SQLiteRegistry: DeviceRegistry {
   package func drop(_ devices: [DeadDevice], at now: UnixTime) async throws -> [RegistrationID] {
     guard !devices.isEmpty else { return [] }
     return try await write(at: now) { db in
-      try devices.compactMap { try SQLiteRegistrationTable(db, $0.hub).drop($0, within: limits, at: now) }
+      try devices.flatMap { try SQLiteRegistrationTable(db, $0.hub).drop($0, within: limits, at: now) }
     }
   }
 }
@@ -72,6 +76,17 @@ extension SQLiteRegistry: RegistrationDirectory {
     return try await read { db in
       try SQLiteRegistrationTable(db, hub).registration(ofInstallation: installation)
     }
+  }
+
+  package func registrations(ofInstallation installation: String, hub: HubName) async throws -> [Registration] {
+    guard installation.isStorable else { return [] }
+    return try await read { db in
+      try SQLiteRegistrationTable(db, hub).registrations(ofInstallation: installation)
+    }
+  }
+
+  package func tags(withPrefix prefix: String, hub: HubName, limit: Int) async throws -> [String] {
+    try await read { db in try SQLiteRegistrationTable(db, hub).tags(withPrefix: prefix, limit: max(1, limit)) }
   }
 
   package func list(
@@ -85,9 +100,9 @@ extension SQLiteRegistry: RegistrationDirectory {
   package func revise(
     _ former: Registration, by request: InstallationRequest, at now: UnixTime
   ) async throws -> Registration {
-    let next = try RegistrationRules.revision(of: former, by: request, at: now)
+    let draft = try InstallationDraft(request)
     return try await write(at: now) { db in
-      try SQLiteRegistrationTable(db, former.hub).replace(former, by: next, at: now)
+      try SQLiteRegistrationTable(db, former.hub).revise(former, by: draft, at: now)
     }
   }
 
@@ -215,7 +230,7 @@ extension SQLiteRegistry: QuarantineStore {
         guard let registration = try StoredRegistration(row, hub: page.hub).registration else {
           throw StoredRegistration.damaged
         }
-        return (registration, UnixTime(milliseconds: row[10]))
+        return (registration, UnixTime(milliseconds: row[11]))
       }
       return try table.restore(found, of: page, isTrial: isTrial, within: limits, at: now)
     }

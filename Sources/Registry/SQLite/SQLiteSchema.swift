@@ -33,6 +33,11 @@ enum SQLiteSchema {
   /// - api_keys: `digest` is that of the key's secret, `scopes` their names with spaces between them, `last_used_day` the
   ///   start of a day.
   /// - one_holder: at most one registration per hub holds a handle; this unique index enforces it.
+  /// - templates: the versions of the hubs' templates, with the texts of all locales as JSON. `removed_at` is set in the
+  ///   newest version of a removed template.
+  ///
+  /// A registration with a template of its own has another `platform` and `handle`, and no `installation`; see
+  /// ``TemplateRow``. `profile` is the `DeviceProfile` as JSON.
   private static let steps = [
     """
     CREATE TABLE registrations (
@@ -269,6 +274,20 @@ enum SQLiteSchema {
     UPDATE tombstones SET username = (
       SELECT username FROM quarantine AS q WHERE q.hub = tombstones.hub AND q.id = tombstones.registration);
     CREATE INDEX tombstones_by_user ON tombstones (hub, username, at) WHERE username IS NOT NULL;
+    """,
+    """
+    ALTER TABLE registrations ADD COLUMN profile TEXT;
+    ALTER TABLE quarantine ADD COLUMN profile TEXT;
+    CREATE TABLE templates (
+      hub TEXT NOT NULL,
+      name TEXT NOT NULL,
+      version INTEGER NOT NULL,
+      default_locale TEXT NOT NULL,
+      variants TEXT NOT NULL,
+      created_at INTEGER NOT NULL,
+      removed_at INTEGER,
+      PRIMARY KEY (hub, name, version)
+    );
     """,
   ]
 

@@ -5,7 +5,7 @@ import GRDB
 extension StoredRegistration {
   /// The columns that `init(_:hub:)` reads.
   static let sqliteColumns =
-    "id, user, platform, handle, installation, tags, registered_at, expires_at, created_at, seen_at"
+    "id, user, platform, handle, installation, tags, registered_at, expires_at, created_at, seen_at, profile"
 
   /// Reads a row of ``sqliteColumns``. Throws ``damaged``.
   init(_ row: Row, hub: HubName) throws {
@@ -13,11 +13,11 @@ extension StoredRegistration {
     let registeredAt = UnixTime(milliseconds: row[6])
     var registration: Registration?
     if let user = row[1] as String? {
-      registration = Registration(
-        id: id, hub: hub, user: user, platform: try Platform(stored: row[2]), handle: row[3],
+      registration = try Registration(
+        stored: id, hub: hub, user: user, platform: row[2], address: row[3],
         tags: (row[5] as String).split(separator: "\n").map(String.init), installation: row[4],
         registeredAt: registeredAt, createdAt: UnixTime(milliseconds: row[8]),
-        seenAt: (row[9] as Int64?).map { UnixTime(milliseconds: $0) })
+        seenAt: (row[9] as Int64?).map { UnixTime(milliseconds: $0) }, profile: row[10])
     }
     self.init(
       id: id, handle: row[3], registeredAt: registeredAt,

@@ -64,6 +64,29 @@ extension DeviceRegistryConformance {
       #expect(try await store.reached(by: .user("ann")) == [devices[0].id, devices[2].id, devices[4].id])
       #expect(try await store.registration(devices[0].id, hub: store.hub) == devices[0])
     },
+    Self("a device with templates counts as one, and goes and comes back with them") { store in
+      var all: [RegistrationID: Registration] = [:]
+      for number in 0..<3 {
+        let now = UnixTime.start + .seconds(number)
+        for one in [
+          try await store.register("ann", "a\(number)", at: now),
+          try await store.register("ann", "a\(number)", template: "x", at: now),
+          try await store.register("ann", "a\(number)", template: "y", at: now),
+        ] { all[one.id] = one }
+      }
+      #expect(try await store.list(.user("ann"), hub: store.hub, of: .whole, limit: 99).registrations.count == 9)
+      let fourth = try await store.register("ann", "a3", template: "x", at: .start + .seconds(5))
+      let left = try await store.list(.user("ann"), hub: store.hub, of: .whole, limit: 99).registrations
+      #expect(left.count == 7 && left.allSatisfy { $0.handle != "a0" })
+      try await store.remove(fourth.id, hub: store.hub, user: "ann", at: .start + .seconds(6))
+      let page = QuarantinePage(hub: store.hub, platform: nil, dropped: .start..<(.start + .seconds(9)))
+      for isTrial in [true, false] {
+        let step = try await store.restore(page, isTrial: isTrial, at: .start + .seconds(7))
+        #expect((step.restored, step.taken, step.surplus) == (3, 0, 0))
+      }
+      let back = try await store.list(.user("ann"), hub: store.hub, of: .whole, limit: 99).registrations
+      #expect(back == all.values.sorted { $0.id < $1.id })
+    },
     Self("concurrent registrations leave no more devices than the next one allows") { store in
       try await withThrowingTaskGroup(of: Void.self) { group in
         for number in 0..<12 {
@@ -115,6 +138,16 @@ extension DeviceRegistryConformance {
       try await store.drop(device, at: .start + .seconds(2))
       await expect(.gone) { try await store.install("i", "eve", "x", at: .start + .seconds(3)) }
     },
+    Self("templates of a dead handle are not restored for a device of another user") { store in
+      let native = try await store.register("ann", "h")
+      let template = try await store.register("ann", "h", template: "a")
+      try await store.drop(native, alsoRemoving: [template.id], at: .start)
+      _ = try await store.register("ben", "h", at: .start + .seconds(1))
+      let page = QuarantinePage(hub: store.hub, platform: nil, dropped: .start..<(.start + .seconds(9)))
+      let step = try await store.restore(page, isTrial: false, at: .start + .seconds(2))
+      #expect((step.restored, step.taken) == (0, 2))
+      #expect(try await store.rendered(.everyone, .devices(name: nil)) == [])
+    },
     Self("after the quarantine the id is gone, and a user's removal is final") { store in
       let devices = [try await store.register("ann", "h0"), try await store.register("ann", "h1")]
       for device in devices { try await store.drop(device, at: .start) }
@@ -156,9 +189,11 @@ extension DeviceRegistryConformance {
 
 extension DeviceRegistry {
   /// Drops a device whose handle a push service called dead.
-  fileprivate func drop(_ device: Registration, at now: UnixTime) async throws {
+  fileprivate func drop(
+    _ device: Registration, alsoRemoving others: Set<RegistrationID> = [], at now: UnixTime
+  ) async throws {
     let verdict = DeadDevice(
       hub: device.hub, registration: device.id, handle: device.handle, since: nil, reason: "Unregistered")
-    #expect(try await drop([verdict], at: now) == [device.id])
+    #expect(Set(try await drop([verdict], at: now)) == others.union([device.id]))
   }
 }

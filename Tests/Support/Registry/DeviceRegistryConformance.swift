@@ -10,13 +10,14 @@ package struct DeviceRegistryConformance: Sendable, CustomStringConvertible {
   package typealias Store = DeviceRegistry & SecurePayloadStore & SendClaimStore & BroadcastStore
     & RegistrationDirectory & RegistrationInquiry
     & ScheduledSendStore & TombstoneStore & RegistrationImportStore
-    & PushQuotaStore & CallerQuotaStore & QuarantineStore & APIKeyStore
+    & PushQuotaStore & CallerQuotaStore & QuarantineStore & APIKeyStore & TemplateStore
 
   /// All cases.
   package static let cases =
     registering + ownership + resolving + paging + directory + dropping + securePayloads + sendClaims + broadcasts
     + schedule
-    + imports + quotas + callerQuotas + apiKeys
+    + imports + quotas + callerQuotas + apiKeys + profiles + templateLookUps + hubTemplates + installationTemplates
+    + trusted
 
   package let description: String
   /// Records an issue for each failed expectation.

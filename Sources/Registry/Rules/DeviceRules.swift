@@ -1,0 +1,110 @@
+import FanfareCore
+
+/// The rules for the registrations of one device, once for all stores: one without a template, and one for each of its
+/// templates.
+extension RegistrationTable {
+  /// All registrations of the installation: its own first, then its templates by their names.
+  func registrations(ofInstallation installation: String) throws -> [Registration] {
+    let own = try registration(ofInstallation: installation)
+    return (own.map { [$0] } ?? []) + (try templates(ofInstallation: installation))
+  }
+
+  func templates(ofInstallation installation: String) throws -> [Registration] {
+    let rows = try holdings(of: Tag.installationPrefix + installation, limit: TemplateRow.maximum * 4)
+    return try registrations(rows.filter(\.isTemplate).map(\.id)).filter {
+      $0.isTemplate && $0.installation?.hasSameBytes(as: installation) == true
+    }.sorted { $0.address < $1.address }
+  }
+
+  /// Removes what other users have of the device on which the registration was just stored: it belongs to the last user
+  /// who logged in on it. `former` is the user whose place the registration took.
+  func displace(by new: Registration, in claim: RegistrationClaim, former: String?) throws {
+    if let stored = claim.stored?.registration, stored.address.hasSameBytes(as: new.address),
+      stored.user.hasSameBytes(as: new.user)
+    {
+      return
+    }
+    let all = try registrations(ofHandle: new.handle)
+    guard !new.isTemplate || all.count(where: \.isTemplate) <= TemplateRow.maximum else { throw TemplateRow.tooMany }
+    for other in all where !other.mayShareDevice(with: new, former: former) {
+      try remove(other, for: new, at: new.registeredAt)
+    }
+  }
+
+  /// Removes what other users than the last one have of a device, after an import, whose lines come in any order.
+  func settleOwner(ofHandle handle: String, at now: UnixTime) throws {
+    let all = try registrations(ofHandle: handle)
+    guard all.count > 1,
+      let last = all.max(by: { ($0.registeredAt, $1.isTemplate ? 1 : 0) < ($1.registeredAt, $0.isTemplate ? 1 : 0) })
+    else { return }
+    for other in all where !other.mayShareDevice(with: last, former: nil) { try remove(other, for: last, at: now) }
+  }
+
+  private func remove(_ other: Registration, for new: Registration, at now: UnixTime) throws {
+    guard let stored = try findToRemove(other.id, at: now) else { return }
+    try remove(stored, leaving: Tombstone(cause: .merged, detail: new.id.description, at: now))
+  }
+
+  /// Replaces the templates of an installation. `make` makes the registration of a draft from the stored one.
+  /// Returns whether there were or are any.
+  func replaceTemplates(
+    of installation: String, by drafts: [RegistrationDraft], at now: UnixTime,
+    make: (RegistrationDraft, Registration?) -> Registration
+  ) throws -> Bool {
+    var former = try templates(ofInstallation: installation)
+    let hasTemplates = !former.isEmpty || !drafts.isEmpty
+    for draft in drafts {
+      let name = draft.profile?.template?.name ?? ""
+      let place = former.firstIndex { $0.profile?.template?.name.hasSameBytes(as: name) == true }
+      let stored = place.map { former.remove(at: $0) }
+      let registration = make(draft, stored)
+      try put(registration, in: try claim(registration.id, handle: registration.address, at: now))
+    }
+    try removeAll(former, at: now)
+    return hasTemplates
+  }
+
+  /// Removes registrations as their user would.
+  func removeAll(_ registrations: [Registration], at now: UnixTime) throws {
+    for registration in registrations {
+      guard let stored = try findToRemove(registration.id, at: now) else { continue }
+      try remove(stored, leaving: Tombstone(cause: .removed, detail: "", at: now))
+    }
+  }
+
+  /// The number of the user's devices, as far as it is known from `limit` registrations.
+  func deviceCount(of user: String, limit: Int) throws -> Int {
+    Set(try holdings(of: Tag.username(user), limit: limit).map { Array($0.handle.utf8) }).count
+  }
+
+  /// The user's registrations by device, as many as are needed to see whether there are more devices than `most`.
+  func devices(of user: String, most: Int) throws -> [[UInt8]: [RegistrationID]] {
+    // Bounded: a user who had many more before there was a limit loses them little by little.
+    let rows = try holdings(of: Tag.username(user), limit: (most + RegistrationLimits.surplusBatch) * 8)
+    return Dictionary(grouping: rows) { Array($0.handle.utf8) }.mapValues { $0.map(\.id) }
+  }
+}
+
+/// A row of a tag.
+struct Holding {
+  let id: RegistrationID
+  let handle: String
+  let isTemplate: Bool
+
+  init(_ id: RegistrationID, platform: Int64, address: String) {
+    (self.id, handle) = (id, TemplateRow.handle(in: address))
+    isTemplate = platform >= 1 << TemplateRow.shift
+  }
+}
+
+extension Registration {
+  /// Whether no user has logged in.
+  private var isAnonymous: Bool { user.hasSameBytes(as: UserName.ofDevice(id)) }
+
+  /// Whether the new registration of the same device lets this one stay. One without a user only takes the place of
+  /// the `former` user.
+  func mayShareDevice(with new: Registration, former: String?) -> Bool {
+    if id == new.id || user.hasSameBytes(as: new.user) || isAnonymous { return true }
+    return new.isAnonymous && former.map { !user.hasSameBytes(as: $0) } ?? true
+  }
+}

@@ -1,0 +1,118 @@
+import FanfareCore
+
+/// A validated request for a registration, before it has an id.
+struct RegistrationDraft: Sendable {
+  let hub: HubName
+  let user: String
+  let platform: Platform
+  /// In normal form.
+  let handle: String
+  /// All tags, sorted; see ``RegistrationRules/tags(of:given:installation:isTrusted:)``.
+  let tags: [String]
+  let installation: String?
+  let profile: DeviceProfile?
+  let isTrusted: Bool
+
+  init(_ request: RegistrationRequest) throws(RegistryError) {
+    (hub, user, platform, installation) = (request.hub, request.user, request.platform, nil)
+    handle = DeviceHandle.normalized(request.handle, platform: request.platform)
+    tags = try RegistrationRules.tags(of: request.user, given: request.tags, isTrusted: request.isTrusted)
+    profile = try RegistrationRules.profile(request.profile, for: request.platform)
+    isTrusted = request.isTrusted
+  }
+
+  /// The draft of an installation's own registration, or of one of its templates.
+  fileprivate init(
+    _ request: InstallationRequest, _ template: InstallationRequest.Template? = nil
+  ) throws(RegistryError) {
+    (hub, user, platform, installation) = (request.hub, request.user, request.platform, request.installation)
+    handle = DeviceHandle.normalized(request.handle, platform: request.platform)
+    var given = request.tags
+    var profile = request.profile
+    if let template {
+      given += template.tags
+      // As in Azure Notification Hubs.
+      if Tag.isValid(template.template.name), !Tag.isReserved(template.template.name) {
+        given.append(template.template.name)
+      }
+      profile = profile ?? DeviceProfile()
+      profile?.template = template.template
+    }
+    tags = try RegistrationRules.tags(
+      of: request.user, given: given, installation: request.installation, isTrusted: request.isTrusted)
+    self.profile = try RegistrationRules.profile(profile, for: request.platform)
+    isTrusted = request.isTrusted
+  }
+
+  /// The address that is stored.
+  var address: String { profile?.template.map { TemplateRow.address(handle: handle, name: $0.name) } ?? handle }
+
+  /// The registration under an id, which may replace a stored one.
+  func registration(_ id: RegistrationID, replacing stored: Registration?, at now: UnixTime) -> Registration {
+    Registration(
+      id: id, hub: hub, user: user, platform: platform, handle: handle, tags: tags, installation: installation,
+      registeredAt: now, createdAt: RegistrationRules.createdAt(by: user, replacing: stored, at: now), profile: profile)
+  }
+
+  /// The registration as a revision of a stored one: `registeredAt` changes only with the user, platform or handle.
+  func revision(of former: Registration, at now: UnixTime) -> Registration {
+    let isSame =
+      former.user.hasSameBytes(as: user) && former.platform == platform && former.handle.hasSameBytes(as: handle)
+    return Registration(
+      id: former.id, hub: former.hub, user: user, platform: platform, handle: handle, tags: tags,
+      installation: installation, registeredAt: isSame ? former.registeredAt : now,
+      createdAt: RegistrationRules.createdAt(by: user, replacing: former, at: now), seenAt: now, profile: profile)
+  }
+}
+
+/// A validated request for an installation: its own registration, and one for each template.
+struct InstallationDraft: Sendable {
+  let native: RegistrationDraft
+  let templates: [RegistrationDraft]
+
+  init(_ request: InstallationRequest) throws(RegistryError) {
+    guard request.profile?.template == nil else {
+      throw RegistryError(.forbidden, "template: an installation has its templates in `templates`")
+    }
+    guard request.templates.count <= TemplateRow.maximum else { throw TemplateRow.tooMany }
+    native = try RegistrationDraft(request)
+    var names: Set<[UInt8]> = []
+    var drafts: [RegistrationDraft] = []
+    for template in request.templates {
+      let name = template.template.name
+      guard !name.isEmpty, names.insert(Array(name.utf8)).inserted else {
+        throw RegistryError(.forbidden, "templates: each must have a name of its own")
+      }
+      drafts.append(try RegistrationDraft(request, template))
+    }
+    templates = drafts
+  }
+}
+
+extension TemplateRow {
+  static let tooMany = RegistryError(.conflict, "templates: a device has at most \(maximum)")
+}
+
+extension RegistrationRules {
+  /// The profile to store: nil if there is nothing in it. Throws `.forbidden` for one that no push could use: the front
+  /// end has checked it before.
+  static func profile(_ profile: DeviceProfile?, for platform: Platform) throws(RegistryError) -> DeviceProfile? {
+    guard let profile, !profile.isEmpty else { return nil }
+    func refused(_ reason: String) -> RegistryError { RegistryError(.forbidden, reason) }
+    guard JSONWriter.bytes(of: profile, capacity: 512).count <= DeviceProfile.maximumLength else {
+      throw refused("profile: must have at most \(DeviceProfile.maximumLength) bytes as JSON")
+    }
+    guard profile.attributes.count <= DeviceProfile.maximumAttributes else {
+      throw refused("attributes: there are at most \(DeviceProfile.maximumAttributes)")
+    }
+    guard let template = profile.template else { return profile }
+    guard template.name.isStorable, template.name.unicodeScalars.count <= DeviceTemplate.maximumNameLength else {
+      throw refused(
+        "template.name: must have at most \(DeviceTemplate.maximumNameLength) characters and no control characters")
+    }
+    do throws(TemplateError) { _ = try template.compiled(for: platform) } catch {
+      throw refused("template: \(error)")
+    }
+    return profile
+  }
+}
