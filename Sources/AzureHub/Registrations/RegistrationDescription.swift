@@ -93,10 +93,11 @@ struct RegistrationDescription: Hashable, Sendable {
     return try template.checked(name: name, on: platform, field: "BodyTemplate")
   }
 
-  /// The request to the registry. A device without a user gets one of its own.
+  /// The request to the registry. A device without a user gets one of its own, and so does an installation.
   func request(id: RegistrationID, hub: HubName) -> RegistrationRequest {
-    RegistrationRequest(
-      id: id, hub: hub, user: tags.user ?? AzureUser.madeUp(for: id), platform: service.platform, handle: handle,
+    let owner = tags.installation.map { RegistrationID(azure: $0) } ?? id
+    return RegistrationRequest(
+      id: id, hub: hub, user: tags.user ?? AzureUser.madeUp(for: owner), platform: service.platform, handle: handle,
       tags: tags.tags + (tags.installation.map { [Tag.installationPrefix + $0] } ?? []),
       profile: profile.isEmpty ? nil : profile, isTrusted: true)
   }

@@ -6,8 +6,8 @@ package import FanfareCore
 /// `{"id":"…","user":"alice","platform":"apns","handle":"…","installation":"…","tags":["news"],"registeredAt":"…",
 /// "createdAt":"…","lastSeen":"…"}`
 /// - `user`, `platform` (`apns`, `fcm` or `gcm`, `wns`) and `handle` are required, with the same limits as for apps.
-/// - `id`: a random UUID (version 4). By default that of the installation's registration or of the handle's holder, or
-///   a new one.
+/// - `id`: a random UUID (version 4), or one that stands for another system's id (version 8). By default that of the
+///   installation's registration or of the handle's holder, or a new one.
 /// - `installation`: the installation id, if the app registers by installation.
 /// - `tags`: optional. The user's and the installation's own tags are added.
 /// - `registeredAt`: when the app last reported the handle (RFC 3339). By default `lastSeen`, or else the time of the
@@ -75,8 +75,9 @@ package struct RegistrationLine: Sendable {
         guard id == nil else { throw reader.duplicateMember() }
         guard let known = try reader.readRegistrationID() else { throw reader.error("must be a UUID") }
         // Ids ordered by time or a counter would all be in one page of a broadcast, and leave the others empty.
-        guard known.high & 0xF000 == 0x4000, known.low >> 62 == 0b10 else {
-          throw reader.error("must be a random UUID (version 4)")
+        // Version 8 is made of a digest, for ids of another system.
+        guard [0x4000, 0x8000].contains(known.high & 0xF000), known.low >> 62 == 0b10 else {
+          throw reader.error("must be a random UUID (version 4), or of version 8")
         }
         id = known
       case "user": user = try text(user, &reader)

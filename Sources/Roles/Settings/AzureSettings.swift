@@ -16,8 +16,8 @@ package import Logging
 package struct AzureSettings: Sendable {
   package let isEnabled: Bool
   fileprivate let rulesFile: SecretFile?
-  private let prefix: [String]
-  fileprivate let hosts: [String]
+  package let prefix: [String]
+  package let hosts: [String]
   private let jobsFolder: String?
 
   init(from reader: SettingsReader) throws(SettingsError) {

@@ -19,10 +19,10 @@ extension RegistrationsCommand {
         "createdAt":"2026-01-01T00:00:00Z","lastSeen":"2026-11-21T09:00:00Z"}
 
         user, platform (apns, fcm or gcm, wns) and handle are required. id defaults to that of the registration with \
-        the handle or installation, or to a new one; it must be a random UUID (version 4), because broadcasts divide \
-        their work by evenly spread ids. registeredAt, when the app last reported the handle, defaults to lastSeen or \
-        now; createdAt, since when the device is the user's, defaults to registeredAt and is never later. Tags and \
-        names follow the rules of the HTTP API.
+        the handle or installation, or to a new one; it must be a random UUID (version 4), or one of version 8 that \
+        stands for another system's id, because broadcasts divide their work by evenly spread ids. registeredAt, when \
+        the app last reported the handle, defaults to lastSeen or now; createdAt, since when the device is the user's, \
+        defaults to registeredAt and is never later. Tags and names follow the rules of the HTTP API.
 
         A line has the effect of the device registering again: it replaces any registration with its id, handle or \
         installation, and of several lines for one device the last wins. Two exceptions: a registration that was heard \
@@ -66,8 +66,18 @@ extension RegistrationsCommand {
       do { source = try ImportSource(path: file == "-" ? nil : file) } catch {
         throw ValidationError("<file>: cannot be read: \(file ?? "-")")
       }
-      let settings = try await common.settings()
-      let (hub, store) = try await target.open(settings, patience: Self.patience)
+      let summary = try await Self.take(
+        source, into: target, settings: try await common.settings(), maxErrors: maxErrors, batchBytes: batchBytes)
+      if json { try Console.print(json: summary) } else { Console.print(summary.text) }
+      if summary.skipped > 0 { throw ExitCode.failure }
+    }
+
+    /// Imports a file with progress and complaints on standard error. Throws `ExitCode.failure` after an explanation.
+    static func take(
+      _ source: ImportSource, into target: RegistrationTarget, settings: Settings, maxErrors: Int,
+      batchBytes: Int? = nil
+    ) async throws -> ImportSummary {
+      let (hub, store) = try await target.open(settings, patience: patience)
       let progress = TransferProgress()
       let finished =
         if let identity = source.identity { try await store.finishedBatches(of: identity, hub: hub) } else {
@@ -107,9 +117,7 @@ extension RegistrationsCommand {
       progress.interrupt()
       var all = before
       all += counts
-      let summary = ImportSummary(all, before: before.read, seconds: progress.elapsed / .seconds(1))
-      if json { try Console.print(json: summary) } else { Console.print(summary.text) }
-      if all.skipped > 0 { throw ExitCode.failure }
+      return ImportSummary(all, before: before.read, seconds: progress.elapsed / .seconds(1))
     }
   }
 }
