@@ -38,7 +38,8 @@ package struct AzureRoutes: ProtocolRoutes {
     fallback = operations.hubs.first { $0 == .default } ?? operations.hubs.first ?? .default
     routes =
       SendRoutes(operations).routes + TelemetryRoutes(operations: operations).routes
-      + RegistrationRoutes(operations).routes + HubRoutes(operations: operations).routes
+      + RegistrationRoutes(operations).routes + InstallationRoutes(operations: operations).routes
+      + HubRoutes(operations: operations).routes
       + JobRoutes(operations, configuration.jobs).routes + FeedbackRoutes(operations).routes
   }
 
