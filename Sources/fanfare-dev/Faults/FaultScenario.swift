@@ -75,6 +75,7 @@ extension FaultScenario {
       RotatedKeys.scenario,
       Isolation(outage: outage).scenario, KilledBroadcast(devices: devices).scenario, LoginFlood().scenario,
       PermanentRefusal().scenario, GiantUser(devices: devices).scenario, TranslatedOffset.scenario,
+      AzureStream().scenario,
       FaultScenario("poison records", isQuick: true, deadLetters: Poison.values.count) { deployment, _ in
         try await Poison.post(to: deployment)
         await deployment.noteHealed()
