@@ -154,13 +154,17 @@ final class Deployment: Sendable {
   func run(
     _ arguments: [String], _ variables: [String: String] = [:]
   ) async throws -> (status: Int32, output: String, errors: String) {
-    let process = try ChildProcess(
-      arguments, name: arguments[0], environment: environment.merging(variables) { $1 }, program: ChildProcess.product,
-      directory: directory,
-      keepsOutput: true)
+    let process = try start(arguments, variables)
     defer { process.destroy() }
     let status = try await process.exitStatus(within: .seconds(120))
     return (status, try process.output(), process.log)
+  }
+
+  /// Starts one of the product's commands in this deployment. The caller ends it.
+  func start(_ arguments: [String], _ variables: [String: String] = [:]) throws -> ChildProcess {
+    try ChildProcess(
+      arguments, name: arguments[0], environment: environment.merging(variables) { $1 }, program: ChildProcess.product,
+      directory: directory, keepsOutput: true)
   }
 
   /// Produces records directly, as any backend may. Throws unless Kafka acknowledges all of them.

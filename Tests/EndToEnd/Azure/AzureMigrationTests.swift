@@ -1,0 +1,86 @@
+import FanfareCore
+import Foundation
+import Testing
+
+@testable import fanfare_dev
+
+/// `fanfare azure import`: a hub's registrations move from one Fanfare, which plays Azure, to another.
+@Suite(.serialized, .timeLimit(.minutes(3))) struct AzureMigrationTests {
+  @Test func registrationsMoveWithTagsTemplatesAndIDs() async throws {
+    try await AzureSettings.withDeployment { azure, api in
+      let door = AzureDoor(api)
+      try await Self.populate(door)
+      let from = azure.directory.appending(path: "connection")
+      try Data(door.connectionString().utf8).write(to: from)
+      try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: from.path)
+      try await withDirectory("migration") { directory in
+        let own = ["FANFARE_REGISTRY_PATH": directory.appending(path: "registry.sqlite").path]
+        let spool = directory.appending(path: "spool.ndjson").path
+        let command = ["azure", "import", "--from", from.path, "--azure-hub", "default", "--spool", spool, "--json"]
+
+        // Killed while it waits, after the first page.
+        let first = try azure.start(command + ["--rate", "1"], own)
+        defer { first.destroy() }
+        try await eventually("the first page in the spool") {
+          // There is none before the first page.
+          (try? String(contentsOfFile: "\(spool).progress", encoding: .utf8))?.contains(#""count":100"#) == true
+        }
+        first.destroy()
+        let (status, output, errors) = try await azure.run(command, own)
+        #expect(status == 0, "\(errors)")
+        #expect(errors.contains("continues with the spool: "), "\(errors)")
+        let summary = try JSONSerialization.jsonObject(with: Data(output.utf8)) as? [String: Any] ?? [:]
+        let imported = summary["imported"] as? [String: Any]
+        #expect(imported?["imported"] as? Int == Self.count && summary["leftOut"] as? Int == 0, "\(summary)")
+        #expect(!FileManager.default.fileExists(atPath: spool))
+
+        let before = try await Self.export(azure, [:])
+        #expect(before.count == Self.count)
+        #expect(try await Self.export(azure, own) == before)
+      }
+    }
+  }
+
+  private static let count = 253
+
+  /// Registrations with ids in Azure's form, with templates and variables, and installations.
+  private static func populate(_ door: AzureDoor) async throws {
+    let backend = TutorialBackend(door: door)
+    for number in 0..<250 {
+      let dialect = TutorialBackend.Dialect.all[number % 3]
+      let answer = try await backend.register(
+        "20\(number)-77\(number)-1", AzureSettings.handle("moves\(number)", dialect.platform), dialect,
+        user: "user-\(number % 40)", tags: ["news", "group-\(number % 7)"])
+      #expect(answer.status == 200, "\(answer.body)")
+    }
+    let template = #"{"aps":{"alert":"$(message)"}}"#.replacing("\"", with: "\\\"")
+    let installation = """
+      {"installationId":"phone-1","platform":"apns","pushChannel":"\(AzureSettings.handle("phone", .apns))",\
+      "tags":["news"],"pushVariables":{"name":"Bob"},"templates":{"greeting":{"body":"\(template)"}}}
+      """
+    let answer = try await door.send(
+      "PUT", "/installations/phone-1", headers: [("Content-Type", "application/json")], body: installation)
+    #expect(answer.status == 200, "\(answer.body)")
+    // A device of nobody.
+    let entry = """
+      <entry xmlns="http://www.w3.org/2005/Atom"><content type="application/xml"><GcmRegistrationDescription \
+      xmlns="http://schemas.microsoft.com/netservices/2010/10/servicebus/connect"><GcmRegistrationId>lonely\
+      </GcmRegistrationId></GcmRegistrationDescription></content></entry>
+      """
+    let created = try await door.send(
+      "POST", "/registrations", headers: [("Content-Type", "application/atom+xml;type=entry;charset=utf-8")],
+      body: entry)
+    #expect(created.status == 200, "\(created.body)")
+  }
+
+  /// The registrations as an export writes them, without the times.
+  private static func export(_ deployment: Deployment, _ variables: [String: String]) async throws -> [NSDictionary] {
+    let (status, output, errors) = try await deployment.run(["registrations", "export"], variables)
+    #expect(status == 0, "\(errors)")
+    return try output.split(separator: "\n").map { line in
+      var object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any] ?? [:]
+      for time in ["registeredAt", "createdAt", "lastSeen"] { object[time] = nil }
+      return object as NSDictionary
+    }
+  }
+}
