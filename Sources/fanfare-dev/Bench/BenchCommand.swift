@@ -22,7 +22,7 @@ struct BenchCommand: AsyncParsableCommand {
     help:
       """
       What to measure: engine, single, tag, mixed, latency, accept, far-away, backlog, broadcast, lanes, workers, \
-      broadcast-postgresql, look-up, ledger, import; default all.
+      broadcast-template, broadcast-postgresql, look-up, ledger, import; default all.
       """)
   var scenarios: [BenchOptions.Scenario] = []
 

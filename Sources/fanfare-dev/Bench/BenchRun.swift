@@ -71,6 +71,7 @@ struct BenchRun: Sendable {
     case .single: SingleScenario()
     case .tag: BroadcastScenario.tag
     case .broadcast: BroadcastScenario.broadcast
+    case .templateBroadcast: BroadcastScenario.templateBroadcast
     case .databaseBroadcast: BroadcastScenario.databaseBroadcast
     case .lanes: LaneScenario()
     case .workers: WorkersScenario()
@@ -99,6 +100,7 @@ struct BenchOptions: Sendable {
   /// A measurement.
   enum Scenario: String, CaseIterable, Sendable, ExpressibleByArgument {
     case engine, single, tag, mixed, latency, accept, farAway = "far-away", backlog, broadcast, lanes, workers
+    case templateBroadcast = "broadcast-template"
     case databaseBroadcast = "broadcast-postgresql"
     case lookUp = "look-up"
     case ledger

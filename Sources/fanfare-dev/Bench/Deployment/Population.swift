@@ -12,6 +12,7 @@ struct Population: Sendable {
     var platform: Platform = .apns
     var handle: String
     var tags: [String] = []
+    var locale: String?
     /// Whether the push service reports the device as gone.
     var isDead = false
 
@@ -19,11 +20,18 @@ struct Population: Sendable {
     var request: InstallationRequest {
       InstallationRequest(
         installation: "bench-\(number)", hub: .default, user: Population.user(owner), platform: platform,
-        handle: handle, tags: tags)
+        handle: handle, tags: tags, profile: locale.map { DeviceProfile(locale: $0) })
     }
   }
 
-  let devices: [Device]
+  private(set) var devices: [Device]
+
+  /// The same devices, each with one of the locales.
+  func speaking(_ locales: [String]) -> Population {
+    var population = self
+    for index in population.devices.indices { population.devices[index].locale = locales[index % locales.count] }
+    return population
+  }
 
   /// Users with one iPhone each. The devices in the ranges also carry the ranges' tags.
   static func iPhones(_ count: Int, tags: [(tag: String, devices: Range<Int>)] = []) -> Population {

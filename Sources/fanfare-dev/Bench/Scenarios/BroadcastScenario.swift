@@ -1,4 +1,5 @@
 import FanfareCore
+import Registry
 
 /// A send to very many devices.
 struct BroadcastScenario: BenchScenario {
@@ -7,6 +8,7 @@ struct BroadcastScenario: BenchScenario {
   private let audience: Audience
   private let goals: [ScenarioReport.Goal]
   private var isInDatabase = false
+  private var isFromTemplate = false
 
   /// A send to a tag of very many devices.
   static let tag = Self(
@@ -21,6 +23,10 @@ struct BroadcastScenario: BenchScenario {
     isInDatabase: true
   )
 
+  /// A send to everyone from a template in five languages; its ceiling is a broadcast of a native payload.
+  static let templateBroadcast = Self(
+    name: "broadcast, template", devices: 100_000, audience: .everyone, goals: [.multiple(1.5)], isFromTemplate: true)
+
   func run(_ bench: BenchRun) async throws -> [ScenarioReport] {
     let rig = bench.rig
     let devices = rig.options.scaled(devices)
@@ -31,7 +37,15 @@ struct BroadcastScenario: BenchScenario {
     let file = rig.path("\(name).sqlite")
     var tags = [("warm", 0..<warmUp)]
     if case .tag(let tag) = audience { tags.append((tag, 0..<devices)) }
-    try await Population.iPhones(devices, tags: tags).register(in: file)
+    let population = Population.iPhones(devices, tags: tags)
+    guard !isFromTemplate else {
+      try await population.speaking(LanguageTemplate.locales).register(in: file)
+      let template = try await LanguageTemplate.store(in: file)
+      return try await reports(
+        bench, of: Reached(registry: "{path: \(file)}", devices: devices, warm: (.tag("warm"), warmUp)), sink: sink,
+        contents: (ceiling: LanguageTemplate.native, product: Content(template: template)))
+    }
+    try await population.register(in: file)
     return try await reports(
       bench, of: Reached(registry: "{path: \(file)}", devices: devices, warm: (.tag("warm"), warmUp)), sink: sink)
   }
@@ -58,14 +72,20 @@ struct BroadcastScenario: BenchScenario {
     let warm: (audience: Audience, devices: Int)
   }
 
-  private func reports(_ bench: BenchRun, of reached: Reached, sink: Sink) async throws -> [ScenarioReport] {
+  /// With `contents` the ceiling is the same send with another content.
+  private func reports(
+    _ bench: BenchRun, of reached: Reached, sink: Sink, contents: (ceiling: Content, product: Content)? = nil
+  ) async throws -> [ScenarioReport] {
     let rig = bench.rig
     var reports: [ScenarioReport] = []
     for connections in rig.options.connections {
       let pairs = try await bench.pairs {
-        try await bench.ceiling?.run(sink, pushes: reached.devices, connections: connections)
+        guard let contents else {
+          return try await bench.ceiling?.run(sink, pushes: reached.devices, connections: connections)
+        }
+        return try await run(rig, sink: sink, reached, contents.ceiling, connections: connections)
       } product: {
-        try await run(rig, sink: sink, reached, connections: connections)
+        try await run(rig, sink: sink, reached, contents?.product, connections: connections)
       }
       reports.append(
         ScenarioReport(
@@ -74,7 +94,9 @@ struct BroadcastScenario: BenchScenario {
     return reports
   }
 
-  private func run(_ rig: BenchRig, sink: Sink, _ reached: Reached, connections: Int) async throws -> Measurement {
+  private func run(
+    _ rig: BenchRig, sink: Sink, _ reached: Reached, _ content: Content?, connections: Int
+  ) async throws -> Measurement {
     let (devices, warmUp) = (reached.devices, reached.warm.devices)
     let before = try await sink.accepted()
     return try await BenchPipeline.with(rig, sink: sink, counting: .devices) { pipeline in
@@ -84,7 +106,8 @@ struct BroadcastScenario: BenchScenario {
         let worker = workers[0]
         _ = try await pipeline.sample(worker, at: warmUp)
         let start = BenchPipeline.Sample(moment: .now, count: warmUp, usage: try worker.usage())
-        try await pipeline.produce([Population.send(to: audience, number: 1)])
+        let send = Population.send(to: audience, number: 1)
+        try await pipeline.produce([content.map { content in send.with { $0.content = content } } ?? send])
         return Measurement(planned: devices, from: start, to: try await pipeline.sample(worker, at: warmUp + devices))
       }
       let delivered = try await pipeline.delivered()
@@ -93,6 +116,38 @@ struct BroadcastScenario: BenchScenario {
       }
       try await pipeline.checkSink(delivered: delivered, before: before)
       return measurement
+    }
+  }
+}
+
+/// A template of the hub in five languages, and a native payload like the ones that it renders.
+private enum LanguageTemplate {
+  static let locales = ["de", "en", "es", "fr", "ja"]
+  static let native = Content(apns: payload(greeting: "Hello", name: "Ada", score: "3 to 1"))
+
+  /// Stores the template. Returns the content of a send that is rendered from it.
+  static func store(in path: String) async throws -> TemplateContent {
+    let registry = try SQLiteRegistry(SQLiteRegistryConfiguration(path: path))
+    let greetings = ["Hallo", "Hello", "Hola", "Salut", "やあ"]
+    let variants = zip(locales, greetings).map { locale, greeting in
+      (locale, Content(apns: payload(greeting: "{'\(greeting), ' + $(name)}", name: nil, score: "$(score)")))
+    }
+    let stored = try await registry.store(
+      template: "score", defaultLocale: "en", variants: Dictionary(uniqueKeysWithValues: variants), hub: .default,
+      at: SystemWallClock().now())
+    try registry.close()
+    return TemplateContent(
+      name: stored.name, version: stored.version, properties: ["name": "Ada", "score": "3 to 1"])
+  }
+
+  private static func payload(greeting: String, name: String?, score: String) -> [UInt8] {
+    JSONWriter.object { json in
+      json.object("aps") { json in
+        json.object("alert") { json in
+          json.member("title", name.map { "\(greeting), \($0)" } ?? greeting)
+          json.member("body", score)
+        }
+      }
     }
   }
 }
