@@ -30,6 +30,8 @@ package final class FrontEnd: Service {
     /// The status of sends.
     package var history: any SendHistory
     package var deadLetters: any DeadLetterStore
+    /// The templates of hubs; nil: hubs have none.
+    package var templates: (any TemplateStore)?
     /// Produces sends.
     package var sink: any SendSink
     /// Whether the sends topic has room for more. Called for every send; must not block.
@@ -201,13 +203,15 @@ package final class FrontEnd: Service {
       sink: dependencies.sink, topics: configuration.topics, hasRoom: dependencies.hasRoom,
       schedule: dependencies.schedule, clock: clock)
     let idempotency = Idempotency(store: dependencies.claims)
+    let hubTemplates = HubTemplates(store: dependencies.templates ?? NoTemplates(), clock: clock)
     let registration = RegistrationRoutes(
       access: access, registry: dependencies.registry, clock: clock, maximumBodySize: configuration.maximumBodySize)
     let notifications = NotificationRoutes(
       access: access, intake: intake, idempotency: idempotency, secure: dependencies.secureStore, clock: clock,
       maximumBodySize: configuration.maximumBodySize, securePayloadLifetime: configuration.securePayloadLifetime)
     let sends = SendRoutes(
-      access: access, intake: intake, idempotency: idempotency, clock: clock,
+      access: access, intake: intake, idempotency: idempotency, templates: hubTemplates,
+      local: LocalSends(intake: intake, idempotency: idempotency, directory: dependencies.registry), clock: clock,
       maximumBodySize: configuration.maximumBodySize, maximumBatchSize: configuration.maximumBatchSize)
     let tracking = TrackingRoutes(
       access: access, history: dependencies.history, broadcasts: dependencies.broadcasts,
@@ -226,6 +230,9 @@ package final class FrontEnd: Service {
     let pulse = PulseRoutes(access: access, source: dependencies.pulse)
     let sessions = SessionRoutes(access: access, cookie: cookie)
     let inquiries = InquiryRoutes(access: access, inquiry: dependencies.inquiry, clock: clock)
+    let templates = TemplateRoutes(
+      access: access, templates: hubTemplates, registry: dependencies.registry, clock: clock,
+      maximumBodySize: configuration.maximumBodySize)
     for root in [router.group(), router.group("hubs/{hub}")] {
       registration.add(to: root)
       notifications.add(to: root)
@@ -235,9 +242,10 @@ package final class FrontEnd: Service {
       pulse.add(to: root)
       sessions.add(to: root)
       inquiries.add(to: root)
+      templates.add(to: root)
     }
     return DirectRoutes(
-      hubs: hubs.map(\.name), access: access, intake: intake, desk: desk,
+      hubs: hubs.map(\.name), access: access, intake: intake, templates: hubTemplates, desk: desk,
       maximumBodySize: configuration.maximumBodySize)
   }
 }

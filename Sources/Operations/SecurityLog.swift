@@ -35,6 +35,10 @@ package final class SecurityLog: Sendable {
     case othersDeviceRemoved = "device.removedOfOther"
     /// Dead letters were put back.
     case deadLettersRedriven = "deadLetters.redriven"
+    /// A version of a hub's template was stored.
+    case templateStored = "template.stored"
+    /// A hub's template was removed.
+    case templateRemoved = "template.removed"
     /// Sends were repeated from the log.
     case sendsReplayed = "sends.replayed"
     /// A person logged in with a browser.

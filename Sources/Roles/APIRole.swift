@@ -90,6 +90,7 @@ package enum APIRole {
       schedule: registry, quotas: registry, history: history,
       deadLetters: KafkaDeadLetters(settings.kafka, logger: runtime.logger),
       sink: producer, hasRoom: hasRoom, security: runtime.security, clock: runtime.clock, tracing: runtime.tracing)
+    dependencies.templates = registry
     if settings.console.isEnabled {
       let reader = try PulseReader(
         client: client, topics: settings.kafka.topics, clock: runtime.clock, logger: runtime.logger)

@@ -27,7 +27,8 @@ struct Fanfare: AsyncParsableCommand {
       APICommand.self, WorkerCommand.self, LedgerCommand.self, HooksCommand.self, ConfigCommand.self,
       DoctorCommand.self, TopicsCommand.self, AuditCommand.self, DeadLettersCommand.self, RegistrationsCommand.self,
       QuotasCommand.self, KeysCommand.self, ReplayCommand.self, HealthCommand.self, SendCommand.self,
-      SendsCommand.self, BroadcastCommand.self, DevicesCommand.self, TagsCommand.self, AzureCommand.self,
+      SendsCommand.self, BroadcastCommand.self, DevicesCommand.self, TagsCommand.self, TemplatesCommand.self,
+      AzureCommand.self,
     ])
 
   static func main() async { await runProgram(named: "fanfare") }

@@ -68,7 +68,7 @@ import Testing
     to(#""tags":"news""#),
     to(#""tags":["news","a b"]"#), to(#""tags":["news",1]"#), to(#""tags":[\#(tags(65))]"#), to(#""expression":"""#),
     to(#""expression":"news &&""#), to(#""expression":"username:zoë""#), to(#""expression":["news"]"#),
-    to(#""expression":"a\#(text(4096, " "))""#),
+    to(#""expression":"a\#(text(65_536, " "))""#),
     to(#""user":"bob","later":1"#), to(#""user":"""#), to(#""user":"a:b""#), to(#""user":"a:\#u{301}b""#),
     to(#""user":"a\nb""#),
     to(#""user":"\#(text(112))""#), to(#""user":"\#(text(56, "é"))""#), to(#""user":7"#), to(#""tag":"""#),

@@ -107,7 +107,7 @@ struct SchemaChecker {
       let isUUID = text.wholeMatch(of: /[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}/) != nil
       if !isUUID { return ["\(path) is no uuid"] }
     case "date-time": if UnixTime(text) == nil { return ["\(path) is no date-time"] }
-    case "tag-expression": do { _ = try TagExpression(text) } catch { return ["\(path) \(error)"] }
+    case "tag-expression": do { _ = try TagExpression(text, within: .records) } catch { return ["\(path) \(error)"] }
     case let format: return ["\(path) has the unknown format \(format ?? "")"]
     }
     if let pattern = schema["pattern"] as? String {

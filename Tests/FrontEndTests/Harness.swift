@@ -24,6 +24,7 @@ struct Harness: Sendable {
     var secureStore: (any SecurePayloadStore)?
     var claims: (any SendClaimStore)?
     var quotas: (any CallerQuotaStore)?
+    var templates: any TemplateStore = MemoryTemplates()
     var hasRoom: @Sendable () -> Bool = { true }
     var limits = RegistrationLimits()
     var operations: OperationsRoutes?
@@ -34,11 +35,13 @@ struct Harness: Sendable {
     /// Makes the dependencies; the registry takes the place of those that the test does not set.
     func dependencies(over registry: SQLiteRegistry, clock: any WallClock = SystemWallClock()) -> FrontEnd.Dependencies
     {
-      FrontEnd.Dependencies(
+      var dependencies = FrontEnd.Dependencies(
         registry: self.registry ?? registry, inquiry: registry, secureStore: secureStore ?? registry,
         claims: claims ?? registry,
         broadcasts: registry, schedule: registry, quotas: quotas ?? registry, history: history,
         deadLetters: deadLetters, sink: sink, hasRoom: hasRoom, security: security, clock: clock, tracing: tracing)
+      dependencies.templates = templates
+      return dependencies
     }
   }
 

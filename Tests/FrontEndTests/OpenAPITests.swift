@@ -110,6 +110,7 @@ import Testing
     try await Harness.run({ $0.operations = Self.operations }) { app in
       for operation in document.operations {
         let path = operation.path.replacing("{id}", with: "1").replacing("{tag}", with: "news")
+          .replacing("{name}", with: "goal")
         let label = "\(operation.method) \(path)"
         let alternatives = (operation.json["security"] ?? document.json["security"])?.elements ?? []
         let anonymous = try await app.request(operation.method, path, as: nil)
@@ -143,8 +144,12 @@ import Testing
       id: .random(), hub: .default, state: .accepted, sender: "opal", isBroadcast: true, acceptedAt: nil,
       settledAt: nil, counts: [:], devices: nil)
     try await Harness.run({ $0.history = ScriptedHistory(reports: [broadcast]) }) { app in
+      // Previewed before one is stored.
+      _ = try await app.request(
+        .put, "/api/templates/goal", as: "opal",
+        body: #"{"defaultLocale":"de","variants":{"de":{"message":{"title":"Tor"}}}}"#)
       for body in bodies {
-        var path = body.operation.path
+        var path = body.operation.path.replacing("{name}", with: "goal")
         if path.contains("{id}") {
           let id =
             path.hasPrefix("/api/installations/")

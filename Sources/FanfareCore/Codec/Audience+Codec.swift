@@ -21,7 +21,10 @@ extension Audience: JSONWritable {
   /// Reads the value of the `to` member: an object with exactly one audience.
   ///
   /// An unknown member is an error even in a record: a send must not go out unless its audience is fully understood.
-  package static func read(from reader: inout JSONReader) throws(JSONError) -> Audience {
+  /// `limits` are those of an expression.
+  package static func read(
+    from reader: inout JSONReader, limits: TagExpression.Limits = .records
+  ) throws(JSONError) -> Audience {
     var (audience, count): (Audience?, Int) = (nil, 0)
     try reader.readObject { (key, reader) throws(JSONError) in
       count += 1
@@ -40,7 +43,7 @@ extension Audience: JSONWritable {
       case "tags": audience = try readTags(from: &reader)
       case "expression":
         let text = try reader.readString()
-        do throws(TagExpressionError) { audience = .expression(try TagExpression(text)) } catch {
+        do throws(TagExpressionError) { audience = .expression(try TagExpression(text, within: limits)) } catch {
           throw reader.error(error.description)
         }
       case "everyone":

@@ -64,11 +64,7 @@ extension JSONReader {
   /// Reads a template's name.
   package mutating func readTemplateName() throws(JSONError) -> String {
     let name = try readString()
-    guard (1...DeviceTemplate.maximumNameLength).contains(name.unicodeScalars.count),
-      name.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
-    else {
-      throw error("must have 1 to \(DeviceTemplate.maximumNameLength) characters and no control characters")
-    }
+    guard DeviceTemplate.isName(name) else { throw error("must have \(DeviceTemplate.nameRule)") }
     return name
   }
 

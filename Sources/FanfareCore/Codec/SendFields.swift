@@ -37,7 +37,7 @@ package struct SendFields: Sendable {
       guard let name = HubName(try reader.readString()) else { throw reader.error("must be \(HubName.rule)") }
       hub = name
     case "sender": sender = try Self.text(&reader, maximum: 256)
-    case "to": audience = try Audience.read(from: &reader)
+    case "to": audience = try Audience.read(from: &reader, limits: strict ? .callers : .records)
     case "platforms": try readPlatforms(&reader)
     case "message": message = try Message.read(from: &reader, strict: strict)
     case "native": try readNative(&reader, strict: strict)

@@ -24,7 +24,7 @@ package enum PushHeader {
   }
 
   /// Reads the value of `headers`: an object of strings. Returns them by their names in lower case.
-  static func read(from reader: inout JSONReader) throws(JSONError) -> [String: String] {
+  package static func read(from reader: inout JSONReader) throws(JSONError) -> [String: String] {
     var headers: [String: String] = [:]
     try reader.readObject { (key, reader) throws(JSONError) in
       let name = key.text.lowercased()

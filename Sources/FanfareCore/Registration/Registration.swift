@@ -48,19 +48,19 @@ package struct Registration: Hashable, Sendable {
 
 extension Registration: JSONWritable {
   /// Writes the registration as its user and operators see it, and as it is exported.
-  package func write(to json: inout JSONWriter) {
-    json.object { json in
-      json.member("id", id)
-      json.member("user", user)
-      json.member("platform", platform)
-      json.member("handle", handle)
-      json.member("installation", ifPresent: installation)
-      json.member("tags", tags)
-      profile?.writeMembers(to: &json)
-      json.member("registeredAt", registeredAt)
-      json.member("createdAt", createdAt)
-      json.member("lastSeen", seenAt)
-    }
+  package func write(to json: inout JSONWriter) { json.object(writeMembers) }
+
+  package func writeMembers(to json: inout JSONWriter) {
+    json.member("id", id)
+    json.member("user", user)
+    json.member("platform", platform)
+    json.member("handle", handle)
+    json.member("installation", ifPresent: installation)
+    json.member("tags", tags)
+    profile?.writeMembers(to: &json)
+    json.member("registeredAt", registeredAt)
+    json.member("createdAt", createdAt)
+    json.member("lastSeen", seenAt)
   }
 
   /// The registration as a JSON object.

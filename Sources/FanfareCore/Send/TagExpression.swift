@@ -12,9 +12,22 @@ package indirect enum TagExpression: Hashable, Sendable {
   /// At least one operand is true.
   case any([TagExpression])
 
-  /// The most tags in one expression; a repeated tag counts each time.
+  /// The limits of an expression.
+  package struct Limits: Sendable {
+    /// The most tags; a repeated tag counts each time.
+    package let tags: Int
+    /// The most bytes of UTF-8, as given and as written by `description`.
+    package let length: Int
+
+    /// Of an expression that a caller gives.
+    package static let callers = Limits(tags: maximumTags, length: maximumLength)
+    /// Of one in a record. The front end adds a tag for each time zone in use.
+    package static let records = Limits(tags: 900, length: 65_536)
+  }
+
+  /// The most tags in an expression of a caller.
   package static let maximumTags = 64
-  /// The most bytes of UTF-8 in an expression, as given and as written by `description`.
+  /// The most bytes of an expression of a caller.
   package static let maximumLength = 4096
   /// The most levels of `(` and `!`. The limit permits recursion over an expression.
   package static let maximumDepth = 32
@@ -23,8 +36,8 @@ package indirect enum TagExpression: Hashable, Sendable {
   /// space.
   ///
   /// A tag with characters outside `Tag.isValid`, such as `username:zoë`, is quoted; in quotes `\` escapes `"` and `\`.
-  package init(_ text: String) throws(TagExpressionError) {
-    var parser = TagExpressionParser(text)
+  package init(_ text: String, within limits: Limits = .callers) throws(TagExpressionError) {
+    var parser = TagExpressionParser(text, limits)
     self = try parser.parse()
   }
 

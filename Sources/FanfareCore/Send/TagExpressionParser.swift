@@ -3,16 +3,18 @@
 struct TagExpressionParser {
   private static let operand = "a tag, ! or ("
 
+  private let limits: TagExpression.Limits
   private let scalars: [Unicode.Scalar]
   private let isTooLong: Bool
   private var index = 0
   private var depth = 0
   private var tags = 0
 
-  init(_ text: String) {
-    isTooLong = text.utf8.count > TagExpression.maximumLength
+  init(_ text: String, _ limits: TagExpression.Limits) {
+    self.limits = limits
+    isTooLong = text.utf8.count > limits.length
     // An overlong text is rejected, so the rest is not needed.
-    scalars = Array(text.unicodeScalars.prefix(TagExpression.maximumLength))
+    scalars = Array(text.unicodeScalars.prefix(limits.length))
   }
 
   /// Parses the whole text.
@@ -21,7 +23,7 @@ struct TagExpressionParser {
     let expression = try readAny()
     guard index == scalars.count else { throw error("&&, || or the end") }
     // The canonical text has spaces around operators and may be longer than the given text.
-    guard expression.description.utf8.count <= TagExpression.maximumLength else { throw tooLong }
+    guard expression.description.utf8.count <= limits.length else { throw tooLong }
     return expression
   }
 
@@ -57,8 +59,8 @@ struct TagExpressionParser {
         throw TagExpressionError(expected: "a tag of \(Tag.rule)", position: start + 1)
       }
       tags += 1
-      guard tags <= TagExpression.maximumTags else {
-        throw TagExpressionError(expected: "no more than \(TagExpression.maximumTags) tags", position: start + 1)
+      guard tags <= limits.tags else {
+        throw TagExpressionError(expected: "no more than \(limits.tags) tags", position: start + 1)
       }
       skipWhitespace()
       return .tag(tag)
@@ -131,6 +133,6 @@ struct TagExpressionParser {
   }
 
   private var tooLong: TagExpressionError {
-    TagExpressionError(expected: "no more than \(TagExpression.maximumLength) bytes", position: scalars.count)
+    TagExpressionError(expected: "no more than \(limits.length) bytes", position: scalars.count)
   }
 }

@@ -13,6 +13,9 @@ package struct TemplateContent: Hashable, Sendable {
     (self.name, self.version, self.properties) = (name, version, properties)
   }
 
+  /// Whether the text may be a property's name.
+  package static func isPropertyName(_ text: String) -> Bool { TemplateExpression.isName(text) }
+
   /// The templates that the send's devices are rendered from.
   package var source: TemplateSource {
     if let name, let version { .hub(name: name, version: version) } else { .devices(name: name) }

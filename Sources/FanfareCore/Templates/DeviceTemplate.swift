@@ -2,6 +2,12 @@
 package struct DeviceTemplate: Hashable, Sendable {
   /// The most characters of a template's name.
   package static let maximumNameLength = 200
+  /// The rule for names as stated in error messages.
+  package static let nameRule = "1 to \(maximumNameLength) characters and no control characters"
+
+  package static func isName(_ text: String) -> Bool {
+    (1...maximumNameLength).contains(text.unicodeScalars.count) && text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
+  }
 
   /// Empty if the device gave no name.
   package let name: String

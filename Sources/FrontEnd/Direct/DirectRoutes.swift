@@ -27,14 +27,19 @@ final class DirectRoutes: Sendable {
 
   private let access: AccessControl
   private let intake: SendIntake
+  private let templates: HubTemplates
   private let desk: AnswerDesk
   private let maximumBodySize: Int
   /// By path.
   private let routes: [String: Route]
   private let mailboxes = Mutex<[ObjectIdentifier: LoopMailbox]>([:])
 
-  init(hubs: [HubName], access: AccessControl, intake: SendIntake, desk: AnswerDesk, maximumBodySize: Int) {
+  init(
+    hubs: [HubName], access: AccessControl, intake: SendIntake, templates: HubTemplates, desk: AnswerDesk,
+    maximumBodySize: Int
+  ) {
     (self.access, self.intake, self.desk, self.maximumBodySize) = (access, intake, desk, maximumBodySize)
+    self.templates = templates
     var routes: [String: Route] = [:]
     for kind in [Kind.send, .notification] {
       let (path, scopes) = (kind.route.path, kind.route.scopes)
@@ -74,7 +79,7 @@ final class DirectRoutes: Sendable {
     guard let route = routes[end.map { String(target[..<$0]) } ?? target],
       let caller = access.remembered(fields, in: route.hub, on: connection)
     else { return false }
-    let submission: Submission
+    var submission: Submission
     do throws(Refusal) {
       try caller.require(anyOf: route.scopes)
       let now = intake.clock.now()
@@ -88,6 +93,10 @@ final class DirectRoutes: Sendable {
       return false
     }
     guard !submission.isHeld else { return false }
+    if submission.namesTemplate {
+      guard let resolved = submission.resolvedAtOnce(by: templates) else { return false }
+      submission = resolved
+    }
     let send = AcceptedSend(
       id: submission.send.id, hub: caller.hub, state: route.kind == .send ? .accepted : nil)
     guard let prepared = intake.prepareAtOnce(submission, into: caller.hub) else { return false }

@@ -1,17 +1,25 @@
 import FanfareCore
 
-/// The body of a registration: a platform, a handle, and tags.
+/// The body of a registration: a platform, a handle, tags, and what templates and local times need.
 struct DeviceBody: Hashable {
+  /// What is registered: a registration may be a template's, an installation may have several.
+  enum Kind { case registration, installation }
+
   let platform: Platform
   let handle: String
+  /// With the tag of the time zone.
   let tags: [String]
+  let profile: DeviceProfile?
+  let templates: [InstallationRequest.Template]
 
-  /// Reads a body of the project's own routes: `{"platform":"apns","handle":"…","tags":["news"]}`.
+  /// Reads a body of the project's own routes: `{"platform":"apns","handle":"…","tags":["news"],"locale":"de"}`.
   ///
   /// The platform may also be named by its system (`ios`, `android`, `windows`), and the handle `deviceToken` or, on
   /// Windows, `channelUri`. Throws a refusal that names a missing, unknown, repeated or invalid member.
-  init(_ body: ArraySlice<UInt8>) throws(Refusal) {
+  init(_ body: ArraySlice<UInt8>, of kind: Kind) throws(Refusal) {
     var (platform, handle, tags): (Platform?, (member: String, value: String)?, [String]?)
+    var (profile, profiled) = (DeviceProfile(), Set<String>())
+    var templates: [InstallationRequest.Template]?
     try readBody(body) { (key, reader) throws(JSONError) in
       switch key {
       case "platform":
@@ -24,10 +32,21 @@ struct DeviceBody: Hashable {
       case "tags":
         guard tags == nil else { throw reader.duplicateMember() }
         tags = try reader.readTags()
-      default: throw reader.error("is not a known member")
+      case "templates" where kind == .installation:
+        guard templates == nil else { throw reader.duplicateMember() }
+        templates = try reader.readDeviceTemplates()
+      case "template" where kind == .installation: throw reader.error("is not a known member; templates is")
+      default:
+        guard try profile.readMember(key, from: &reader) else { throw reader.error("is not a known member") }
+        guard profiled.insert(key.text).inserted else { throw reader.duplicateMember() }
+        if "timeZone" ~= key, let name = profile.timeZone, !ZoneTag.isKnown(name) {
+          throw reader.error(ZoneTag.expectation)
+        }
       }
     }
-    try self.init(platform, "platform", handle?.value, handle?.member ?? "handle", tags)
+    try self.init(
+      platform, "platform", handle?.value, handle?.member ?? "handle", tags, profile: profile,
+      templates: templates ?? [])
   }
 
   /// Reads a body of the app-compatible route: `{"Platform":"apns","Handle":"…","Tags":["news"]}`.
@@ -51,19 +70,27 @@ struct DeviceBody: Hashable {
         try reader.skipValue()
       }
     }
-    try self.init(platform, "Platform", handle, "Handle", tags)
+    try self.init(platform, "Platform", handle, "Handle", tags, profile: DeviceProfile(), templates: [])
   }
 
   private init(
-    _ platform: Platform?, _ platformMember: String, _ handle: String?, _ handleMember: String, _ tags: [String]?
+    _ platform: Platform?, _ platformMember: String, _ handle: String?, _ handleMember: String, _ tags: [String]?,
+    profile: DeviceProfile, templates: [InstallationRequest.Template]
   ) throws(Refusal) {
     do throws(JSONError) {
       self.platform = try required(platform, platformMember)
       self.handle = try valid(try required(handle, handleMember), handleMember, on: self.platform)
-      self.tags = tags ?? []
+      self.tags = ZoneTag.tags(tags ?? [], in: profile.timeZone)
+      try profile.check()
+      try profile.template?.check(on: self.platform, as: "template")
+      for template in templates {
+        try template.template.check(on: self.platform, as: "templates.\(template.template.name)")
+      }
     } catch {
       throw Refusal(error)
     }
+    self.profile = profile.isEmpty ? nil : profile
+    self.templates = templates
   }
 }
 

@@ -1,7 +1,7 @@
 import FanfareCore
 
 /// A JSON Patch (RFC 6902) of an installation in the form of its `GET`.
-/// It may change platform, handle and tags.
+/// It may change platform, handle, tags, locale, time zone, attributes and templates.
 ///
 /// Two extensions: `remove` also accepts the name of a tag (`/tags/news`), because clients do not know its index, and
 /// `test` of all tags ignores their order. Tags that the registry adds itself cannot be removed.
@@ -32,8 +32,9 @@ struct InstallationPatch: Hashable {
   /// Returns the changed installation.
   ///
   /// Throws a refusal that names the operation by index and path; `.conflict` if it does not fit the present values.
-  func applied(to former: Registration) throws(Refusal) -> InstallationRequest {
-    var device = PatchedDevice(former)
+  func applied(to installation: Installation) throws(Refusal) -> InstallationRequest {
+    let former = installation.registration
+    var device = PatchedDevice(installation)
     var lastOfAddress: Int?
     for (index, operation) in operations.enumerated() {
       if operation.changesAddress { lastOfAddress = index }
@@ -50,9 +51,11 @@ struct InstallationPatch: Hashable {
     guard given <= Tag.maximumCount else {
       throw Refusal(.invalidField, "/tags would have \(given) tags; at most \(Tag.maximumCount) are allowed")
     }
+    do throws(JSONError) { try device.check() } catch { throw Refusal(error) }
     return InstallationRequest(
       installation: former.installation ?? "", hub: former.hub, user: former.user, platform: device.platform,
-      handle: device.handle, tags: device.tags)
+      handle: device.handle, tags: ZoneTag.tags(device.tags, in: device.profile.timeZone),
+      profile: device.profile.isEmpty ? nil : device.profile, templates: device.templates)
   }
 }
 
@@ -61,9 +64,26 @@ private struct PatchedDevice {
   var platform: Platform
   var handle: String
   var tags: [String]
+  var profile: DeviceProfile
+  var templates: [InstallationRequest.Template]
 
-  init(_ registration: Registration) {
+  init(_ installation: Installation) {
+    let registration = installation.registration
     (platform, handle, tags) = (registration.platform, registration.handle, registration.tags)
+    (profile, templates) = (registration.profile ?? DeviceProfile(), installation.templates)
+  }
+
+  /// Throws an error about profile or templates that a device of the platform cannot have.
+  func check() throws(JSONError) {
+    guard profile.attributes.count <= DeviceProfile.maximumAttributes else {
+      throw JSONError(field: "/attributes", problem: "would have more than \(DeviceProfile.maximumAttributes) values")
+    }
+    guard templates.count <= InstallationRequest.maximumTemplates else {
+      throw JSONError(
+        field: "/templates", problem: "would have more than \(InstallationRequest.maximumTemplates) templates")
+    }
+    try profile.check()
+    for template in templates { try template.template.check(on: platform, as: "templates.\(template.template.name)") }
   }
 
   /// Applies one operation.
@@ -84,8 +104,28 @@ private struct PatchedDevice {
       guard index < tags.count else { return Self.beyondLastTag }
       tags.remove(at: index)
     case .removeTagNamed(let tag):
-      guard tags.contains(tag) else { return "does not exist" }
+      guard tags.contains(tag) else { return Self.missing }
       tags.removeAll { $0 == tag }
+    case .setLocale(let locale):
+      guard locale != nil || profile.locale != nil else { return Self.missing }
+      profile.locale = locale
+    case .setTimeZone(let zone):
+      guard zone != nil || profile.timeZone != nil else { return Self.missing }
+      // The tag follows the zone.
+      if let former = profile.timeZone { tags.removeAll { $0 == ZoneTag.of(former) } }
+      profile.timeZone = zone
+    case .setAttributes(let attributes): profile.attributes = attributes
+    case .setAttribute(let name, let value):
+      guard value != nil || profile.attributes[name] != nil else { return Self.missing }
+      profile.attributes[name] = value
+    case .setTemplates(let templates): self.templates = templates
+    case .setTemplate(let name, let template):
+      guard template != nil || templates.contains(where: { $0.template.name == name }) else { return Self.missing }
+      templates.removeAll { $0.template.name == name }
+      if let template { templates.append(template) }
+    case .testLocale(let locale): return profile.locale == locale ? nil : Self.testFailed
+    case .testTimeZone(let zone): return profile.timeZone == zone ? nil : Self.testFailed
+    case .testAttribute(let name, let value): return profile.attributes[name] == value ? nil : Self.testFailed
     case .testPlatform(let platform): return self.platform == platform ? nil : Self.testFailed
     case .testHandle(let handle):
       // An earlier operation may have set it in any letter case.
@@ -101,6 +141,7 @@ private struct PatchedDevice {
     return nil
   }
 
+  private static let missing = "does not exist"
   private static let beyondLastTag = "is beyond the last tag"
   private static let testFailed = "does not have the tested value"
 }
@@ -117,6 +158,16 @@ struct InstallationPatchOperation: Hashable {
     case replaceTag(String, at: Int)
     case removeTag(at: Int)
     case removeTagNamed(String)
+    /// Nil: removes it.
+    case setLocale(String?)
+    case setTimeZone(String?)
+    case setAttributes([String: String])
+    case setAttribute(String, String?)
+    case setTemplates([InstallationRequest.Template])
+    case setTemplate(String, InstallationRequest.Template?)
+    case testLocale(String)
+    case testTimeZone(String)
+    case testAttribute(String, String)
     case testPlatform(Platform)
     case testHandle(String)
     case testTags([String])
@@ -157,7 +208,13 @@ struct InstallationPatchOperation: Hashable {
     }
     guard let kind else { throw reader.error("must have an op") }
     guard let pointer, let place = Place(pointer) else { throw reader.error("must have a path: \(Place.expectation)") }
-    path = if case .name = place { "/tags/TAG" } else { pointer }
+    path =
+      switch place {
+      case .name: "/tags/TAG"
+      case .attribute: "/attributes/NAME"
+      case .template: "/templates/NAME"
+      default: pointer
+      }
     do throws(Invalid) {
       change = try Self.change(kind, place, value)
     } catch {
@@ -176,12 +233,14 @@ struct InstallationPatchOperation: Hashable {
   private enum Value {
     case text(String)
     case texts([String])
+    case object(ArraySlice<UInt8>)
     case other
 
     init(from reader: inout JSONReader) throws(JSONError) {
       switch try reader.nextKind() {
       case .string: self = .text(try reader.readString())
       case .array: self = .texts(try reader.readTags())
+      case .object: self = .object(try reader.readRaw())
       default:
         try reader.skipValue()
         self = .other
@@ -191,11 +250,16 @@ struct InstallationPatchOperation: Hashable {
 
   /// The target of a path (RFC 6901).
   private enum Place {
-    case platform, handle, tags, end
+    case platform, handle, tags, end, locale, timeZone, attributes, templates
     case index(Int)
     case name(String)
+    case attribute(String)
+    case template(String)
 
-    static let expectation = "/platform, /handle, /deviceToken, /channelUri, /tags, /tags/-, /tags/INDEX or /tags/TAG"
+    static let expectation = """
+      /platform, /handle, /deviceToken, /channelUri, /tags, /tags/-, /tags/INDEX, /tags/TAG, /locale, /timeZone, \
+      /attributes, /attributes/NAME, /templates or /templates/NAME
+      """
 
     init?(_ pointer: String) {
       let prefix = "/tags/"
@@ -204,18 +268,34 @@ struct InstallationPatchOperation: Hashable {
       case "/handle", "/deviceToken", "/channelUri": self = .handle
       case "/tags": self = .tags
       case "/tags/-": self = .end
+      case "/locale": self = .locale
+      case "/timeZone": self = .timeZone
+      case "/attributes": self = .attributes
+      case "/templates": self = .templates
+      case _ where pointer.hasPrefix("/attributes/"):
+        let name = Self.unescaped(pointer.dropFirst("/attributes/".count)).lowercased()
+        guard TemplateContent.isPropertyName(name) else { return nil }
+        self = .attribute(name)
+      case _ where pointer.hasPrefix("/templates/"):
+        let name = Self.unescaped(pointer.dropFirst("/templates/".count))
+        guard DeviceTemplate.isName(name) else { return nil }
+        self = .template(name)
       case _ where pointer.hasPrefix(prefix):
         let token = String(pointer.dropFirst(prefix.count))
         if let index = Int(token), "\(index)" == token, index >= 0 {
           self = .index(index)
         } else {
           // Tags contain no characters that need escapes, but user names may.
-          let tag = token.replacing("~1", with: "/").replacing("~0", with: "~")
+          let tag = Self.unescaped(token[...])
           guard Tag.isAddressable(tag) else { return nil }
           self = .name(tag)
         }
       default: return nil
       }
+    }
+
+    private static func unescaped(_ token: Substring) -> String {
+      String(token).replacing("~1", with: "/").replacing("~0", with: "~")
     }
   }
 
@@ -224,6 +304,29 @@ struct InstallationPatchOperation: Hashable {
     case (.remove, .tags): return .setTags([])
     case (.remove, .index(let index)): return .removeTag(at: index)
     case (.remove, .name(let tag)): return .removeTagNamed(tag)
+    case (.remove, .locale): return .setLocale(nil)
+    case (.remove, .timeZone): return .setTimeZone(nil)
+    case (.remove, .attributes): return .setAttributes([:])
+    case (.remove, .attribute(let name)): return .setAttribute(name, nil)
+    case (.remove, .templates): return .setTemplates([])
+    case (.remove, .template(let name)): return .setTemplate(name, nil)
+    case (.test, .locale): return .testLocale(try locale(value))
+    case (_, .locale): return .setLocale(try locale(value))
+    case (.test, .timeZone): return .testTimeZone(try text(value))
+    case (_, .timeZone): return .setTimeZone(try zone(value))
+    case (.test, .attribute(let name)): return .testAttribute(name, try text(value))
+    case (_, .attribute(let name)): return .setAttribute(name, try text(value))
+    case (.test, .attributes), (.test, .templates), (.test, .template): throw Invalid(problem: "cannot be tested")
+    case (_, .attributes):
+      return .setAttributes(
+        try object(value) { (reader) throws(JSONError) in
+          try reader.readTemplateValues(maximum: DeviceProfile.maximumAttributes)
+        })
+    case (_, .templates):
+      return .setTemplates(try object(value) { (reader) throws(JSONError) in try reader.readDeviceTemplates() })
+    case (_, .template(let name)):
+      return .setTemplate(
+        name, try object(value) { (reader) throws(JSONError) in try reader.readDeviceTemplate(named: name) })
     case (.remove, .platform), (.remove, .handle): throw Invalid(problem: "cannot be removed")
     case (_, .name): throw Invalid(problem: "can only be removed")
     case (let kind, .end) where kind != .add: throw Invalid(problem: "can only be added to")
@@ -244,6 +347,30 @@ struct InstallationPatchOperation: Hashable {
   private static func text(_ value: Value?) throws(Invalid) -> String {
     guard case .text(let text)? = value else { throw Invalid(problem: "must have a value that is a string") }
     return text
+  }
+
+  private static func object<Result>(
+    _ value: Value?, _ read: (inout JSONReader) throws(JSONError) -> Result
+  ) throws(Invalid) -> Result {
+    guard case .object(let bytes)? = value else { throw Invalid(problem: "must have a value that is an object") }
+    do throws(JSONError) {
+      var reader = try JSONReader(bytes, refusesLoneSurrogates: true)
+      return try read(&reader)
+    } catch {
+      throw Invalid(problem: "has a value whose \(error.field) \(error.problem)")
+    }
+  }
+
+  private static func locale(_ value: Value?) throws(Invalid) -> String {
+    let tag = try text(value)
+    guard LanguageTag.isValid(tag) else { throw Invalid(problem: "must have a value that is \(LanguageTag.rule)") }
+    return tag
+  }
+
+  private static func zone(_ value: Value?) throws(Invalid) -> String {
+    let name = try text(value)
+    guard ZoneTag.isKnown(name) else { throw Invalid(problem: "has a value that \(ZoneTag.expectation)") }
+    return name
   }
 
   private static func tag(_ value: Value?) throws(Invalid) -> String {

@@ -25,26 +25,30 @@ struct RegistrationRoutes: Sendable {
       return Response.json(try await listing.page(of: registry, hub: caller.hub.name), isPrivate: true)
     }
     routes.on(.replaceRegistration, admittedBy: access) { request, context, caller in
-      let registration = try await complete(request, context, by: caller) { body throws(Refusal) in try DeviceBody(body)
+      let registration = try await complete(request, context, by: caller) { body throws(Refusal) in
+        try DeviceBody(body, of: .registration)
       }
       return Response.json(registration.json, isPrivate: true)
     }
     routes.on(.replaceInstallation, admittedBy: access) { try await putInstallation($0, $1, by: $2) }
     routes.on(.patchInstallation, admittedBy: access) { try await patchInstallation($0, $1, by: $2) }
-    add(to: routes, read: .readRegistration, remove: .removeRegistration, find: registration)
+    add(to: routes, read: .readRegistration, remove: .removeRegistration) {
+      Installation(try await registration($0, in: $1, if: $2), [])
+    }
     add(to: routes, read: .readInstallation, remove: .removeInstallation, find: installation)
   }
 
   /// Adds the routes that read and remove a registration that `find` looks up if it is visible to the caller.
   private func add(
     to routes: some RouterMethods<FrontEndContext>, read: ProtectedRoute, remove: ProtectedRoute,
-    find: @escaping @Sendable (FrontEndContext, HubName, (Registration) -> Bool) async throws -> Registration
+    find: @escaping @Sendable (FrontEndContext, HubName, (Registration) -> Bool) async throws -> Installation
   ) {
     routes.on(read, admittedBy: access) { _, context, caller in
       Response.json(try await find(context, caller.hub.name) { caller.maySee($0) }.json, isPrivate: true)
     }
     routes.on(remove, admittedBy: access) { _, context, caller in
       let registration = try await find(context, caller.hub.name) { caller.maySee($0) || caller.mayOperate }
+        .registration
       try caller.require(anyOf: caller.owns(registration) ? [.device, .operate] : [.operate])
       try await registry.remove(registration.id, hub: registration.hub, user: registration.user, at: clock.now())
       access.security.record(
@@ -100,7 +104,8 @@ struct RegistrationRoutes: Sendable {
     try await charge(caller)
     return try await registry.complete(
       RegistrationRequest(
-        id: id, hub: caller.hub.name, user: caller.user, platform: body.platform, handle: body.handle, tags: body.tags),
+        id: id, hub: caller.hub.name, user: caller.user, platform: body.platform, handle: body.handle, tags: body.tags,
+        profile: body.profile),
       at: clock.now())
   }
 
@@ -119,14 +124,14 @@ struct RegistrationRoutes: Sendable {
     guard let installation = context.installationID else {
       throw Refusal(.invalidParameter, "the installation's id must be \(Tag.installationRule)")
     }
-    let body = try DeviceBody(try await request.bytes(upTo: maximumBodySize))
+    let body = try DeviceBody(try await request.bytes(upTo: maximumBodySize), of: .installation)
     try await charge(caller)
     let registration = try await registry.install(
       InstallationRequest(
         installation: installation, hub: caller.hub.name, user: caller.user, platform: body.platform,
-        handle: body.handle, tags: body.tags),
+        handle: body.handle, tags: body.tags, profile: body.profile, templates: body.templates),
       at: clock.now())
-    return .json(registration.json, isPrivate: true)
+    return .json(Installation(registration, body.templates).json, isPrivate: true)
   }
 
   private func patchInstallation(
@@ -137,10 +142,13 @@ struct RegistrationRoutes: Sendable {
     try await charge(caller)
     for _ in 0..<Self.attempts {
       let former = try await installation(context, in: caller.hub.name) { caller.maySee($0) || caller.mayOperate }
-      guard caller.owns(former) else { throw Refusal(.forbidden, "only its user may change an installation") }
+      guard caller.owns(former.registration) else {
+        throw Refusal(.forbidden, "only its user may change an installation")
+      }
       let changed = try patch.applied(to: former)
       do {
-        return .json(try await registry.revise(former, by: changed, at: clock.now()).json, isPrivate: true)
+        let registration = try await registry.revise(former.registration, by: changed, at: clock.now())
+        return .json(Installation(registration, changed.templates).json, isPrivate: true)
       } catch let error as RegistryError where error.code == .conflict {
         continue
       }
@@ -157,12 +165,13 @@ struct RegistrationRoutes: Sendable {
     return found
   }
 
-  /// Returns the registration of the path's installation if it is visible to the caller.
+  /// Returns the path's installation if it is visible to the caller.
   private func installation(
     _ context: FrontEndContext, in hub: HubName, if isVisible: (Registration) -> Bool
-  ) async throws -> Registration {
+  ) async throws -> Installation {
     guard let id = context.installationID,
-      let found = try await registry.registration(ofInstallation: id, hub: hub), isVisible(found)
+      let found = Installation(try await registry.registrations(ofInstallation: id, hub: hub)),
+      isVisible(found.registration)
     else { throw Refusal(.notFound, "there is no such installation") }
     return found
   }

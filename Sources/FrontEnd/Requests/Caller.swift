@@ -48,7 +48,8 @@ package struct Caller: Sendable {
     if let scope = fields.audience?.requiredScope, !scopes.contains(scope) {
       throw Refusal(.forbidden, "to: this audience requires the scope \(scope.rawValue)")
     }
-    if fields.apns != nil || fields.fcm != nil || fields.wns != nil, !scopes.contains(.sendNative) {
+    let isNative = fields.apns != nil || fields.fcm != nil || fields.wns != nil || !fields.headers.isEmpty
+    if isNative, !scopes.contains(.sendNative) {
       throw Refusal(.forbidden, "native: this requires the scope \(Scope.sendNative.rawValue)")
     }
   }

@@ -50,6 +50,12 @@ struct ProtectedRoute: Sendable {
   static let countTag = ProtectedRoute(.get, "api/tags/{tag}", .readAll)
   static let listTombstones = ProtectedRoute(.get, "api/tombstones", .readAll)
 
+  // Those who change templates must see them.
+  static let listTemplates = ProtectedRoute(.get, "api/templates", .readAll, .operate)
+  static let readTemplate = ProtectedRoute(.get, "api/templates/{name}", .readAll, .operate)
+  static let storeTemplate = ProtectedRoute(.put, "api/templates/{name}", .operate)
+  static let removeTemplate = ProtectedRoute(.delete, "api/templates/{name}", .operate)
+  static let previewTemplate = ProtectedRoute(.post, "api/templates/{name}/preview", .readAll, .operate)
   static let readPulse = ProtectedRoute(.get, "api/pulse", .readAll, .operate)
   static let readSession = ProtectedRoute(.get, SessionRoutes.path)
   static let endSession = ProtectedRoute(.delete, SessionRoutes.path)
@@ -63,6 +69,7 @@ struct ProtectedRoute: Sendable {
     listDeadLetters, readDeadLetter, redriveDeadLetters,
     readPulse, readSession, endSession,
     countTag, listTombstones,
+    listTemplates, readTemplate, storeTemplate, removeTemplate, previewTemplate,
   ]
 }
 

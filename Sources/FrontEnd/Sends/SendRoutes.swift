@@ -8,6 +8,8 @@ struct SendRoutes: Sendable {
   let access: AccessControl
   let intake: SendIntake
   let idempotency: Idempotency
+  let templates: HubTemplates
+  let local: LocalSends
   let clock: any WallClock
   let maximumBodySize: Int
   let maximumBatchSize: Int
@@ -32,8 +34,16 @@ struct SendRoutes: Sendable {
     try MediaType.json.require(of: request)
     let body = try await request.bytes(upTo: maximumBodySize)
     let now = clock.now()
-    let submission = try Submission(
-      reading: body, from: SendOrigin(request, by: caller, at: now), isRepeatable: key != nil)
+    let submission = try await Submission(
+      reading: body, from: SendOrigin(request, by: caller, at: now), isRepeatable: key != nil
+    ).resolved(by: templates)
+    if let time = submission.local {
+      var claim: SendClaim?
+      if let key {
+        claim = try await idempotency.claim(key, for: Fingerprint("sends", body: body), by: caller, at: now)
+      }
+      return try await local.accept(submission, at: time, under: claim, by: caller)
+    }
     let id = try await idempotency.run(
       key, for: Fingerprint("sends", body: body), by: caller, at: now, id: submission.send.id
     ) { try await intake.accept(submission.identified(as: $0), into: caller.hub) }
@@ -44,20 +54,21 @@ struct SendRoutes: Sendable {
     let key = try IdempotencyKey(of: request.headers)
     try MediaType.ndjson.require(of: request)
     let body = try await request.bytes(upTo: maximumBatchSize)
-    func read(at time: UnixTime) throws -> SendBatch {
+    func read(at time: UnixTime) async throws -> SendBatch {
       var batch = try SendBatch(body, maximumSize: maximumBatchSize, maximumLineSize: maximumBodySize)
       batch.read(from: SendOrigin(request, by: caller, at: time), isRepeatable: key != nil)
+      try await batch.resolve(by: templates)
       return batch
     }
     let now = clock.now()
-    var batch = try read(at: now)
+    var batch = try await read(at: now)
     guard !batch.isEmpty else { throw Refusal(.malformedBody, "the body has no lines") }
     var claim: SendClaim?
     if let key {
       try caller.hub.quotas.requireRoomInBurst(for: batch.submissions.count, by: caller.user)
       let held = try await idempotency.claim(key, for: Fingerprint("sends/batch", body: body), by: caller, at: now)
       // Lines that were scheduled too far ahead at the first request must be refused again.
-      if held.isSettled { batch = try read(at: held.at) }
+      if held.isSettled { batch = try await read(at: held.at) }
       batch.identify(by: held)
       claim = held
     }
@@ -160,9 +171,24 @@ struct SendBatch {
         continue
       }
       do throws(Refusal) {
-        lines[index] = .read(try Submission(reading: bytes, from: origin, isRepeatable: isRepeatable))
+        let submission = try Submission(reading: bytes, from: origin, isRepeatable: isRepeatable)
+        // It is several sends, and a line has one answer.
+        guard submission.local == nil else { throw Refusal(.invalidField, "timeZone is not possible in a batch") }
+        lines[index] = .read(submission)
       } catch {
         lines[index] = .refused(error)
+      }
+    }
+  }
+
+  /// Resolves the templates that valid lines name. Throws the error of the store.
+  mutating func resolve(by templates: HubTemplates) async throws {
+    for index in lines.indices {
+      guard case .read(let send) = lines[index], send.namesTemplate else { continue }
+      do {
+        lines[index] = .read(try await send.resolved(by: templates))
+      } catch let refusal as Refusal {
+        lines[index] = .refused(refusal)
       }
     }
   }

@@ -12,11 +12,17 @@ struct Submission: Hashable, Sendable {
   let isHeld: Bool
   /// The span of its acceptance; nil if it is not traced.
   let trace: AcceptTrace?
+  /// The local time at which devices get it, in parts; nil for a send of one part.
+  let local: LocalSendTime?
+  /// Whether the name of its template is still to be resolved.
+  let namesTemplate: Bool
 
   /// Makes a send from the fields of a request. Every send of the front end is made here.
   ///
   /// Throws a refusal that names a missing member, or `.impossible` if the content covers none of the platforms.
-  init(_ fields: SendFields, id: SendID, from origin: SendOrigin, heldUntil: UnixTime? = nil) throws(Refusal) {
+  init(
+    _ fields: SendFields, id: SendID, from origin: SendOrigin, heldUntil: UnixTime? = nil, local: LocalSendTime? = nil
+  ) throws(Refusal) {
     var fields = fields
     fields.hub = origin.caller.hub.name
     fields.sender = origin.caller.user
@@ -31,6 +37,8 @@ struct Submission: Hashable, Sendable {
     }
     receivedAt = origin.receivedAt
     isHeld = heldUntil != nil
+    self.local = local
+    namesTemplate = fields.template.map { $0.name != nil || $0.version != nil } ?? false
     let isCovered =
       if case .device(let platform, _) = send.audience {
         send.coveredPlatforms.contains(platform)
@@ -40,8 +48,9 @@ struct Submission: Hashable, Sendable {
     guard isCovered else { throw Refusal(.impossible, "native covers none of the platforms that the send may go to") }
   }
 
-  private init(send: SendRequest, receivedAt: UnixTime, isHeld: Bool, trace: AcceptTrace?) {
-    (self.send, self.receivedAt, self.isHeld, self.trace) = (send, receivedAt, isHeld, trace)
+  private init(_ former: Submission, send: SendRequest, namesTemplate: Bool) {
+    (self.send, self.namesTemplate, local) = (send, namesTemplate, former.local)
+    (receivedAt, isHeld, trace) = (former.receivedAt, former.isHeld, former.trace)
   }
 
   /// The entry in the schedule; nil for a send that is produced at once.
@@ -50,7 +59,32 @@ struct Submission: Hashable, Sendable {
   /// Returns the same send under the id that belongs to its `Idempotency-Key`.
   func identified(as id: SendID) -> Submission {
     guard id != send.id else { return self }
-    return Submission(send: send.with { $0.id = id }, receivedAt: receivedAt, isHeld: isHeld, trace: trace)
+    return Submission(self, send: send.with { $0.id = id }, namesTemplate: namesTemplate)
+  }
+
+  /// Returns the same send with the version of the hub's template that it names, if the hub has one of the name.
+  /// Throws the refusals of `HubTemplates.resolve`, and the error of the store.
+  func resolved(by templates: HubTemplates) async throws -> Submission {
+    guard namesTemplate, let template = send.content.template else { return self }
+    return resolved(to: try await templates.resolve(template, in: send.hub))
+  }
+
+  /// The same without waiting; nil if the store must be asked, or if the send is refused.
+  func resolvedAtOnce(by templates: HubTemplates) -> Submission? {
+    guard namesTemplate, let template = send.content.template else { return self }
+    return templates.resolveAtOnce(template, in: send.hub).map(resolved)
+  }
+
+  /// Returns a part of the same send: for some of its devices, held until a moment.
+  func part(_ audience: Audience, id: SendID, at moment: UnixTime) -> Submission {
+    let send = send.with {
+      ($0.audience, $0.id, $0.acceptedAt) = (audience, id, moment)
+    }
+    return Submission(self, send: send, namesTemplate: namesTemplate)
+  }
+
+  private func resolved(to template: TemplateContent) -> Submission {
+    Submission(self, send: send.with { $0.content = Content(template: template) }, namesTemplate: false)
   }
 }
 
@@ -91,7 +125,8 @@ extension Submission {
   /// The members that a caller may give.
   /// A record has more (`hub`, `sender`, `traceparent`), which callers must not set.
   private static let members = [
-    "to", "message", "native", "platforms", "ttl", "priority", "collapseKey", "maxPerSecond", "sendAt",
+    "to", "message", "native", "platforms", "ttl", "priority", "collapseKey", "maxPerSecond", "sendAt", "template",
+    "timeZone", "defaultTimeZone",
   ]
 
   /// Reads the body of a send in one pass.
@@ -102,7 +137,8 @@ extension Submission {
   init(reading body: ArraySlice<UInt8>, from origin: SendOrigin, isRepeatable: Bool) throws(Refusal) {
     let now = origin.receivedAt
     var fields = SendFields()
-    var sendAt: UnixTime?
+    var (sendAt, localTime): (UnixTime?, UnixTime?)
+    var (isLocal, defaultZone): (Bool, String?) = (false, nil)
     do throws(JSONError) {
       var seen = 0
       var reader = try JSONReader(body, refusesLoneSurrogates: true)
@@ -113,21 +149,45 @@ extension Submission {
         guard seen & 1 << index == 0 else { throw reader.duplicateMember() }
         seen |= 1 << index
         if "sendAt" ~= key {
-          guard let time = try reader.readTime() else { throw reader.error("must be an RFC 3339 date-time") }
+          let text = try reader.readString()
+          sendAt = UnixTime(text)
+          localTime = sendAt == nil ? LocalSendTime.parse(text) : nil
+          guard let time = sendAt ?? localTime else { throw reader.error("must be an RFC 3339 date-time") }
           guard time <= now + Self.maximumDelay else { throw reader.error("must be at most 366 days ahead") }
-          sendAt = time
+        } else if "timeZone" ~= key {
+          guard try reader.readString() == "device" else { throw reader.error("must be \"device\"") }
+          isLocal = true
+        } else if "defaultTimeZone" ~= key {
+          let name = try reader.readString()
+          guard ZoneTag.isKnown(name) else { throw reader.error(ZoneTag.expectation) }
+          defaultZone = name
         } else {
           _ = try fields.read(key, from: &reader, strict: true)
         }
       }
       try reader.finish()
+      if fields.template != nil {
+        for index in 1...2 where seen & 1 << index != 0 {
+          throw JSONError(field: Self.members[index], problem: "must not be given with template")
+        }
+      }
+      guard isLocal == (localTime != nil) else {
+        throw JSONError(
+          field: isLocal ? "timeZone" : "sendAt",
+          problem: isLocal ? "needs a sendAt without an offset" : "must have an offset, or be given with timeZone")
+      }
+      guard isLocal || defaultZone == nil else { throw JSONError(field: "defaultTimeZone", problem: "needs timeZone") }
+      if isLocal, let audience = fields.audience, !audience.mayBeInLocalTime {
+        throw JSONError(field: "timeZone", problem: "is not possible for a registration or a handle")
+      }
     } catch {
       throw Refusal(error)
     }
     try origin.caller.requireScopes(toSend: fields)
     try self.init(
       fields, id: Identities.send(at: now), from: origin,
-      heldUntil: Self.holding(until: sendAt, isRepeatable: isRepeatable, at: now))
+      heldUntil: localTime != nil ? now : Self.holding(until: sendAt, isRepeatable: isRepeatable, at: now),
+      local: localTime.map { LocalSendTime(inUTC: $0, defaultZone: defaultZone ?? "UTC") })
   }
 
   /// The moment until which a send is held; nil if it is produced at once.

@@ -27,7 +27,7 @@ package struct RegistrySettings: Sendable {
     & BroadcastStore
     & TombstoneStore
     & ScheduledSendStore & RegistrationImportStore & PushQuotaStore & CallerQuotaStore & QuarantineStore
-    & APIKeyStore
+    & APIKeyStore & TemplateStore
 
   /// The file, used if there is no database.
   package let path: String

@@ -7,7 +7,7 @@ import Roles
 
 /// A client of a hub's routes of the HTTP API.
 struct APIClient: Sendable {
-  enum Method: String { case GET, POST, DELETE }
+  enum Method: String { case GET, POST, PUT, DELETE }
 
   /// The longest answer.
   private static let limit = 16 << 20

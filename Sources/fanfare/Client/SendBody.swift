@@ -59,6 +59,14 @@ struct MessageOptions: ParsableArguments {
   @Option(help: ArgumentHelp("The sound's name.", valueName: "name"))
   var sound: String?
 
+  @Option(
+    help: ArgumentHelp(
+      "Instead of a message: the template of the hub, or of the devices, to render.", valueName: "name"))
+  var template: String?
+
+  @Option(help: ArgumentHelp("A value that the template inserts; repeatable.", valueName: "key=value"))
+  var property: [String] = []
+
   @Option(help: ArgumentHelp("The time to live: seconds, or with units such as 15m and 1d.", valueName: "time"))
   var ttl: SpanArgument?
 
@@ -85,12 +93,16 @@ struct MessageOptions: ParsableArguments {
   var idempotencyKey: String?
 
   func validate() throws {
-    guard title != nil || body != nil || !data.isEmpty || badge != nil else {
-      throw ValidationError("there is nothing to send: give --title, --body, --data or --badge")
+    let hasMessage = title != nil || body != nil || !data.isEmpty || badge != nil
+    guard hasMessage || template != nil else {
+      throw ValidationError("there is nothing to send: give --title, --body, --data, --badge or --template")
     }
-    for pair in data where !pair.contains("=") || pair.hasPrefix("=") {
-      throw ValidationError("--data must be key=value")
+    guard template == nil || !hasMessage && sound == nil else {
+      throw ValidationError("--template takes the place of --title, --body, --data, --badge and --sound")
     }
+    guard template != nil || property.isEmpty else { throw ValidationError("--property needs --template") }
+    try Pairs.validate(data, of: "--data")
+    try Pairs.validate(property, of: "--property")
     if let priority, !["high", "normal"].contains(priority) {
       throw ValidationError("--priority must be high or normal")
     }
@@ -103,14 +115,13 @@ struct MessageOptions: ParsableArguments {
     message["body"] = body
     message["badge"] = badge
     message["sound"] = sound
-    if !data.isEmpty {
-      let pairs = data.map { pair in
-        let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-        return (parts[0], parts[1])
-      }
-      message["data"] = Dictionary(pairs) { $1 }
+    if !data.isEmpty { message["data"] = Pairs.values(data) }
+    var send: [String: Any] = ["to": audience.json]
+    if let template {
+      send["template"] = ["name": template, "properties": Pairs.values(property)] as [String: Any]
+    } else {
+      send["message"] = message
     }
-    var send: [String: Any] = ["to": audience.json, "message": message]
     send["ttl"] = ttl.map { Int($0.duration.components.seconds) }
     if !platform.isEmpty { send["platforms"] = platform.map(\.platform.rawValue) }
     send["priority"] = priority
@@ -118,6 +129,21 @@ struct MessageOptions: ParsableArguments {
     send["maxPerSecond"] = maxPerSecond
     send["sendAt"] = sendAt?.time.description
     return try JSONSerialization.data(withJSONObject: send, options: [.sortedKeys])
+  }
+}
+
+/// Arguments of the form key=value.
+enum Pairs {
+  static func validate(_ pairs: [String], of option: String) throws {
+    for pair in pairs where !pair.contains("=") || pair.hasPrefix("=") {
+      throw ValidationError("\(option) must be key=value")
+    }
+  }
+
+  /// The values by key; of a repeated key the last one.
+  static func values(_ pairs: [String]) -> [String: String] {
+    let parts = pairs.map { $0.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init) }
+    return Dictionary(parts.map { ($0[0], $0[1]) }) { $1 }
   }
 }
 

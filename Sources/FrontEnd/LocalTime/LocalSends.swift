@@ -1,0 +1,85 @@
+import FanfareCore
+import Foundation
+import Hummingbird
+
+/// Divides a send in local time into scheduled sends, one for each moment at which a time zone in use has that time.
+struct LocalSends: Sendable {
+  /// More than the time zones that there are.
+  private static let maximumZones = 1000
+
+  let intake: SendIntake
+  let idempotency: Idempotency
+  let directory: any RegistrationDirectory
+
+  /// Accepts the parts, all or none, and answers their ids.
+  ///
+  /// A part whose time has passed is due at once. Under a claim a repetition gets the same ids and, once the claim is
+  /// settled, the same answer. Throws what `SendIntake.accept` throws.
+  func accept(
+    _ submission: Submission, at time: LocalSendTime, under claim: SendClaim?, by caller: Caller
+  ) async throws -> Response {
+    let hub = caller.hub.name
+    if let claim, claim.isSettled { return Self.answer(try await accepted(under: claim, time, hub: hub)) }
+    let zones = try await zones(of: hub)
+    let parts = LocalPart.all(of: time, zones: zones).map { part in
+      (
+        part,
+        submission.part(
+          part.audience(within: submission.send.audience, all: zones),
+          id: claim?.sendID(line: part.line) ?? Identities.send(at: submission.receivedAt),
+          at: max(part.instant, submission.receivedAt))
+      )
+    }
+    for result in try await intake.accept(parts.map(\.1), into: caller.hub, asWhole: true) { try result.get() }
+    if let claim { try await idempotency.settle(claim) }
+    return Self.answer(
+      parts.map { part, submission in
+        Answer(
+          id: submission.send.id, at: submission.send.acceptedAt,
+          zones: part.zones.isEmpty ? [time.defaultZone] : part.zones, isRest: part.zones.isEmpty)
+      })
+  }
+
+  /// A part as it is answered.
+  private struct Answer {
+    let id: SendID
+    let at: UnixTime
+    let zones: [String]
+    let isRest: Bool
+  }
+
+  /// The parts of a settled claim: of all that there may be, those in the schedule.
+  private func accepted(under claim: SendClaim, _ time: LocalSendTime, hub: HubName) async throws -> [Answer] {
+    var answers: [Answer] = []
+    let possible = try await zones(of: hub) + TimeZone.knownTimeZoneIdentifiers.filter(ZoneTag.isKnown)
+    for part in LocalPart.all(of: time, zones: possible) {
+      guard let held = try await intake.schedule.scheduled(claim.sendID(line: part.line), hub: hub) else { continue }
+      var zones = [time.defaultZone]
+      if !part.zones.isEmpty, case .expression(let expression) = held.send.audience {
+        zones = expression.tags.compactMap(ZoneTag.zone)
+      }
+      answers.append(Answer(id: held.send.id, at: held.due, zones: zones, isRest: part.zones.isEmpty))
+    }
+    return answers
+  }
+
+  /// The zones of the hub's devices.
+  private func zones(of hub: HubName) async throws -> [String] {
+    try await directory.tags(withPrefix: ZoneTag.prefix, hub: hub, limit: Self.maximumZones).compactMap(ZoneTag.zone)
+  }
+
+  private static func answer(_ parts: [Answer]) -> Response {
+    let document = JSONWriter.object(capacity: 64 + parts.count * 160) {
+      $0.member("state", SendReport.State.scheduled.rawValue)
+      $0.array("parts", parts) { json, part in
+        json.object {
+          $0.member("id", part.id)
+          $0.member("sendAt", part.at)
+          $0.member("timeZones", part.zones)
+          if part.isRest { $0.member("isRest", true) }
+        }
+      }
+    }
+    return .json(document, status: .accepted)
+  }
+}

@@ -1,0 +1,109 @@
+import FanfareCore
+import Synchronization
+
+/// Finds the templates of hubs that sends name.
+///
+/// The newest version of a template, or that there is none, is remembered for `lifetime`: a change at another front end
+/// counts here after that time, a change here at once.
+final class HubTemplates: Sendable {
+  static let lifetime: Duration = .seconds(1)
+  private static let capacity = 10_000
+
+  private struct Key: Hashable {
+    let hub: HubName
+    let name: String
+    let version: Int?
+  }
+
+  private struct Entry {
+    /// Nil: there is no such template.
+    let version: Int?
+    let knownAt: UnixTime
+  }
+
+  let store: any TemplateStore
+  private let clock: any WallClock
+  private let known = Mutex<[Key: Entry]>([:])
+
+  init(store: any TemplateStore, clock: any WallClock) { (self.store, self.clock) = (store, clock) }
+
+  /// The content with the version of the hub's template that it names. Unchanged if it names none, or one that the hub
+  /// does not have: then the devices' own templates of that name are meant.
+  ///
+  /// Throws `.impossible` if it names a version that does not exist, and the error of the store.
+  func resolve(_ content: TemplateContent, in hub: HubName) async throws -> TemplateContent {
+    guard let key = try Self.key(of: content, in: hub) else { return content }
+    if let entry = entry(of: key) { return try Self.content(content, entry.version) }
+    let knownAt = clock.now()
+    let version = try await store.template(key.name, version: key.version, hub: hub)?.version
+    known.withLock { known in
+      // Few deployments have so many: they ask the store again.
+      if known.count >= Self.capacity { known.removeAll(keepingCapacity: true) }
+      known[key] = Entry(version: version, knownAt: knownAt)
+    }
+    return try Self.content(content, version)
+  }
+
+  /// The same without waiting; nil if the store must be asked, or if the send is refused.
+  func resolveAtOnce(_ content: TemplateContent, in hub: HubName) -> TemplateContent? {
+    do throws(Refusal) {
+      guard let key = try Self.key(of: content, in: hub) else { return content }
+      guard let entry = entry(of: key) else { return nil }
+      return try Self.content(content, entry.version)
+    } catch {
+      return nil
+    }
+  }
+
+  /// Forgets the newest version of a template that was changed.
+  func forget(_ name: String, in hub: HubName) {
+    known.withLock { $0[Key(hub: hub, name: name, version: nil)] = nil }
+  }
+
+  private func entry(of key: Key) -> Entry? {
+    guard let entry = known.withLock({ $0[key] }) else { return nil }
+    let age = clock.now() - entry.knownAt
+    return age >= .zero && age < Self.lifetime ? entry : nil
+  }
+
+  /// Nil if the content cannot name a template of a hub.
+  private static func key(of content: TemplateContent, in hub: HubName) throws(Refusal) -> Key? {
+    guard let name = content.name else {
+      guard content.version == nil else { throw Refusal(.invalidField, "template.version needs a name") }
+      return nil
+    }
+    guard HubTemplate.isValid(name: name) else {
+      guard content.version == nil else { throw unknownVersion }
+      return nil
+    }
+    return Key(hub: hub, name: name, version: content.version)
+  }
+
+  private static func content(_ content: TemplateContent, _ version: Int?) throws(Refusal) -> TemplateContent {
+    guard let version else {
+      guard content.version == nil else { throw unknownVersion }
+      return content
+    }
+    return TemplateContent(name: content.name, version: version, properties: content.properties)
+  }
+
+  private static let unknownVersion = Refusal(
+    .impossible, "template.version: the hub has no such version of the template")
+}
+
+/// The templates of a deployment whose registry keeps none.
+struct NoTemplates: TemplateStore {
+  private static let error = RegistryError(.unavailable, "the registry keeps no templates")
+
+  func store(
+    template name: String, defaultLocale: String, variants: [String: Content], hub: HubName, at now: UnixTime
+  ) async throws -> HubTemplate { throw Self.error }
+
+  func template(_ name: String, version: Int?, hub: HubName) async throws -> HubTemplate? { nil }
+
+  func templates(after name: String?, hub: HubName, limit: Int) async throws -> [HubTemplate] { [] }
+
+  func remove(template name: String, hub: HubName, at now: UnixTime) async throws {
+    throw RegistryError(.notFound, "there is no such template")
+  }
+}

@@ -1,0 +1,104 @@
+import FanfareCore
+import Foundation
+import Support
+import Testing
+
+@testable import FrontEnd
+
+/// Sends at a time of day of each device.
+@Suite(.timeLimit(.minutes(2))) struct LocalTimeTests {
+  @Test func momentIsThatOfTheZonesClocks() throws {
+    for (text, zone, moment) in [
+      ("2026-12-01T08:00:00", "UTC", "2026-12-01T08:00:00Z"),
+      ("2026-12-01T08:00:00", "Europe/Vienna", "2026-12-01T07:00:00Z"),
+      ("2026-07-01T08:00:00", "Europe/Vienna", "2026-07-01T06:00:00Z"),
+      ("2026-07-01T08:00:00.5", "Asia/Kolkata", "2026-07-01T02:30:00.5Z"),
+      ("2026-07-01T08:00:00", "America/Los_Angeles", "2026-07-01T15:00:00Z"),
+      ("2026-12-01T08:00:00", "Pacific/Kiritimati", "2026-11-30T18:00:00Z"),
+      // The hour that is skipped, and the one that occurs twice.
+      ("2026-03-29T02:30:00", "Europe/Vienna", "2026-03-29T01:30:00Z"),
+      ("2026-10-25T02:30:00", "Europe/Vienna", "2026-10-25T00:30:00Z"),
+      ("2026-10-25T03:00:00", "Europe/Vienna", "2026-10-25T02:00:00Z"),
+      ("2026-03-29T03:00:00", "Europe/Vienna", "2026-03-29T01:00:00Z"),
+      ("2026-11-01T01:30:00", "America/New_York", "2026-11-01T05:30:00Z"),
+      ("2026-03-08T02:30:00", "America/New_York", "2026-03-08T07:30:00Z"),
+    ] {
+      let time = LocalSendTime(inUTC: try #require(LocalSendTime.parse(text)), defaultZone: "UTC")
+      #expect(time.instant(in: zone) == UnixTime(moment), "\(text) \(zone)")
+    }
+    for text in ["2026-12-01T08:00:00Z", "2026-12-01T08:00:00+01:00", "2026-12-01", "", "T", "2026-13-01T08:00:00"] {
+      #expect(LocalSendTime.parse(text) == nil, "\(text)")
+    }
+  }
+
+  @Test func zoneAndTagBelongTogether() {
+    for (zone, tag) in [
+      ("Europe/Vienna", "timezone:Europe.Vienna"),
+      ("America/Argentina/Buenos_Aires", "timezone:America.Argentina.Buenos_Aires"),
+      ("Etc/GMT+5", "timezone:Etc.GMT#5"), ("America/Port-au-Prince", "timezone:America.Port-au-Prince"),
+      ("UTC", "timezone:UTC"),
+    ] {
+      #expect(ZoneTag.isKnown(zone) && ZoneTag.of(zone) == tag && ZoneTag.zone(of: tag) == zone)
+    }
+    for name in ["Mars/Phobos", "CET", "GMT+1", "", "Europe/Vienna ", "/etc/localtime", "../UTC", "Europe/\0"] {
+      #expect(!ZoneTag.isKnown(name), "\(name)")
+    }
+    for tag in ["timezone:", "timezone:Mars.Phobos", "news", "timezone"] { #expect(ZoneTag.zone(of: tag) == nil) }
+  }
+
+  private func send(
+    _ app: Harness, _ to: String = #"{"tag":"news"}"#, _ members: String = #","timeZone":"device""#
+  ) async throws -> Reply {
+    try await app.request(
+      .post, "/api/sends", as: "opal",
+      body: #"{"to":\#(to),"message":{"body":"b"},"sendAt":"2026-12-01T08:00:00"\#(members)}"#)
+  }
+
+  @Test func devicesWithoutAZoneGetItAtTheDefaultOne() async throws {
+    try await Harness.run { app in
+      let reply = try await send(app, #"{"everyone":true}"#, #","timeZone":"device","defaultTimeZone":"Asia/Tokyo""#)
+      let parts = try reply.json["parts"]?.elements ?? []
+      #expect(parts.count == 1 && parts[0]["sendAt"] == "2026-11-30T23:00:00.000Z")
+      #expect(parts[0]["timeZones"] == ["Asia/Tokyo"])
+    }
+  }
+
+  /// More zones than a caller's expression may have tags.
+  @Test func worldwideAudienceHasAPartForEachMoment() async throws {
+    let zones = TimeZone.knownTimeZoneIdentifiers.filter(ZoneTag.isKnown)
+    #expect(zones.count > 300)
+    let time = LocalSendTime(inUTC: try #require(LocalSendTime.parse("2026-12-01T08:00:00")), defaultZone: "UTC")
+    let parts = LocalPart.all(of: time, zones: zones)
+    #expect((30...60).contains(parts.count) && Set(parts.map(\.line)).count == parts.count)
+    for part in parts {
+      let send = SendRequest(
+        id: .random(), acceptedAt: part.instant, audience: part.audience(within: .everyone, all: zones),
+        content: Content(message: Message(body: "b")))
+      #expect(try SendRequest.decode(send.encoded()[...], recordTime: part.instant) == send)
+    }
+  }
+
+  @Test func errorNamesTheMember() async throws {
+    try await Harness.run { app in
+      for (to, members, name) in [
+        (#"{"tag":"news"}"#, "", "sendAt must have an offset"),
+        (#"{"tag":"news"}"#, #","timeZone":"Europe/Vienna""#, "timeZone must be \"device\""),
+        (#"{"tag":"news"}"#, #","defaultTimeZone":"UTC""#, "sendAt must have an offset"),
+        (#"{"tag":"news"}"#, #","timeZone":"device","defaultTimeZone":"Mars/Phobos""#, "defaultTimeZone must be"),
+        (#"{"device":{"platform":"fcm","handle":"t"}}"#, #","timeZone":"device""#, "timeZone is not possible"),
+        (#"{"registration":"018f4c1e-7c3a-7000-8000-000000000002"}"#, #","timeZone":"device""#, "timeZone is not"),
+      ] { try await send(app, to, members).expectProblem(400, "invalidField", naming: name) }
+      for body in [
+        #"{"to":{"tag":"a"},"message":{"body":"b"},"timeZone":"device"}"#,
+        #"{"to":{"tag":"a"},"message":{"body":"b"},"sendAt":"2026-12-01T08:00:00Z","timeZone":"device"}"#,
+      ] {
+        try await app.request(.post, "/api/sends", as: "opal", body: body).expectProblem(
+          400, "invalidField", naming: "timeZone needs a sendAt without an offset")
+      }
+      let line = #"{"to":{"tag":"a"},"message":{"body":"b"},"sendAt":"2026-12-01T08:00:00","timeZone":"device"}"#
+      let reply = try await app.request(
+        .post, "/api/sends/batch", as: "opal", body: line, type: "application/x-ndjson")
+      #expect(try reply.json["error"]?["detail"]?.text?.contains("timeZone") == true)
+    }
+  }
+}
