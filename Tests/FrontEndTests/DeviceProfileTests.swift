@@ -8,21 +8,120 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct DeviceProfileTests {
   private static let path = "/api/installations/phone-1"
   private static let profile = #""locale":"de-AT","timeZone":"Europe/Vienna","attributes":{"Team":"Rapid"}"#
+  private static let templates = #"""
+    "templates":{"goal":{"body":"{\"aps\":{\"alert\":\"$(score)\"}}","headers":{"apns-priority":"5"},"tags":["goals"]},
+    "news":{"body":"{\"aps\":{\"alert\":\"$(title)\"}}"}}
+    """#
+
   private func put(_ app: Harness, _ members: String = profile) async throws -> Reply {
     try await app.request(.put, Self.path, body: #"{"platform":"apns","handle":"aa","tags":["a"],\#(members)}"#)
   }
 
+  private func patch(_ app: Harness, _ operations: String) async throws -> Reply {
+    try await app.request(.patch, Self.path, body: "[\(operations)]", type: "application/json-patch+json")
+  }
+
   private func tags(_ reply: Reply) throws -> [String] { try reply.json["tags"]?.elements.compactMap(\.text) ?? [] }
 
-  @Test func deviceHasTheTagOfItsZone() async throws {
+  @Test func profileIsStoredAndReturned() async throws {
     try await Harness.run { app in
-      #expect(
-        try tags(try await put(app)) == ["a", "installation:phone-1", "timezone:Europe.Vienna", "username:alice"])
+      let zones = ["a", "installation:phone-1", "timezone:Europe.Vienna", "username:alice"]
+      for reply in [try await put(app), try await app.request(.get, Self.path)] {
+        #expect(reply.status == 200)
+        #expect(try tags(reply) == zones)
+        #expect(try reply.json["locale"] == "de-AT" && reply.json["timeZone"] == "Europe/Vienna")
+        #expect(try reply.json["attributes"] == ["team": "Rapid"])
+      }
       // What was returned can be sent back, and in another zone the tag is another one.
       let moved = try await app.request(
         .put, Self.path,
         body: #"{"platform":"apns","handle":"aa","tags":["a","timezone:Europe.Vienna"],"timeZone":"Etc/GMT+5"}"#)
       #expect(try tags(moved) == ["a", "installation:phone-1", "timezone:Etc.GMT#5", "username:alice"])
+      #expect(try moved.json["locale"] == nil)
+
+      let id = try await app.issue(handle: "bb")
+      let own = try await app.request(
+        .put, "/api/registrations/\(id)",
+        body: #"{"platform":"fcm","handle":"bb",\#(Self.profile),"template":{"body":"{\"data\":{\"a\":\"$(b)\"}}"}}"#)
+      #expect(own.status == 200)
+      let template: JSON = ["body": #"{"data":{"a":"$(b)"}}"#]
+      #expect(try own.json["template"] == template)
+      #expect(try await app.request(.get, "/api/registrations/\(id)").json["template"] == template)
+      #expect(try tags(own) == ["timezone:Europe.Vienna", "username:alice"])
+    }
+  }
+
+  /// The number of registrations with a template of the name.
+  private func reached(_ app: Harness, _ name: String?, tag: String = "a") async throws -> Int {
+    let query = AudienceQuery(hub: .default, audience: .tag(tag), platforms: .all, template: .devices(name: name))
+    return try await app.registry.resolve([query])[0].count
+  }
+
+  @Test func templatesOfAnInstallationAreRegistrationsOfTheirOwn() async throws {
+    try await Harness.run { app in
+      let expected: JSON = [
+        "goal": ["body": #"{"aps":{"alert":"$(score)"}}"#, "headers": ["apns-priority": "5"], "tags": ["goals"]],
+        "news": ["body": #"{"aps":{"alert":"$(title)"}}"#],
+      ]
+      let stored = try await put(app, Self.templates)
+      #expect(try stored.json["templates"] == expected)
+      #expect(try await app.request(.get, Self.path).json["templates"] == expected)
+      #expect(try await reached(app, nil) == 2)
+      #expect(try await reached(app, "goal") == 1)
+      #expect(try await reached(app, nil, tag: "goals") == 1)
+      #expect(try await app.reached(.tag("a")).count == 1)
+      #expect(try await put(app).json["templates"] == nil)
+      #expect(try await reached(app, nil) == 0)
+    }
+  }
+
+  @Test func patchChangesProfileAndTemplates() async throws {
+    try await Harness.run { app in
+      #expect(try await put(app, Self.profile + "," + Self.templates).status == 200)
+      let changed = try await patch(
+        app,
+        #"""
+        {"op":"test","path":"/locale","value":"de-AT"},{"op":"replace","path":"/locale","value":"en"},
+        {"op":"replace","path":"/timeZone","value":"Asia/Tokyo"},{"op":"add","path":"/attributes/Club","value":"x"},
+        {"op":"remove","path":"/attributes/team"},{"op":"remove","path":"/templates/news"},
+        {"op":"add","path":"/templates/a~1b","value":{"body":"{\"aps\":{}}"}}
+        """#)
+      #expect(changed.status == 200, "\(changed.text)")
+      for reply in [changed, try await app.request(.get, Self.path)] {
+        #expect(try reply.json["locale"] == "en" && reply.json["timeZone"] == "Asia/Tokyo")
+        #expect(try reply.json["attributes"] == ["club": "x"])
+        #expect(try tags(reply) == ["a", "installation:phone-1", "timezone:Asia.Tokyo", "username:alice"])
+        #expect(try Set(reply.json["templates"]?.members.keys.map { $0 } ?? []) == ["a/b", "goal"])
+        #expect(try reply.json["templates"]?["goal"]?["tags"] == ["goals"])
+      }
+      let bare = try await patch(
+        app,
+        #"""
+        {"op":"remove","path":"/locale"},{"op":"remove","path":"/timeZone"},{"op":"remove","path":"/attributes"},
+        {"op":"replace","path":"/templates","value":{}}
+        """#)
+      #expect(bare.status == 200)
+      for member in ["locale", "timeZone", "attributes", "templates"] { #expect(try bare.json[member] == nil) }
+      #expect(try tags(bare) == ["a", "installation:phone-1", "username:alice"])
+      for path in ["/locale", "/timeZone", "/attributes/x", "/templates/x"] {
+        try await patch(app, #"{"op":"remove","path":"\#(path)"}"#).expectProblem(409, "conflict", naming: "[0]")
+      }
+    }
+  }
+
+  @Test func patchErrorNamesTheOperation() async throws {
+    try await Harness.run { app in
+      #expect(try await put(app, Self.templates).status == 200)
+      for (operation, name) in [
+        (#"{"op":"add","path":"/timeZone","value":"Mars/Phobos"}"#, "/timeZone"),
+        (#"{"op":"add","path":"/locale","value":"x"}"#, "/locale"),
+        (#"{"op":"add","path":"/attributes","value":"x"}"#, "/attributes must have a value that is an object"),
+        (#"{"op":"add","path":"/attributes/a b","value":"x"}"#, "path"),
+        (#"{"op":"add","path":"/templates/n","value":{"body":"$("}}"#, "templates.n.body"),
+        (#"{"op":"add","path":"/templates/n","value":{}}"#, "/templates/NAME"),
+        (#"{"op":"test","path":"/templates","value":{}}"#, "/templates cannot be tested"),
+        (#"{"op":"replace","path":"/platform","value":"fcm"}"#, "templates.goal.headers.apns-priority"),
+      ] { try await patch(app, operation).expectProblem(400, "invalidField", naming: name) }
     }
   }
 

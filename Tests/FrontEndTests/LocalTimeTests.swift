@@ -46,12 +46,70 @@ import Testing
     for tag in ["timezone:", "timezone:Mars.Phobos", "news", "timezone"] { #expect(ZoneTag.zone(of: tag) == nil) }
   }
 
+  private func put(_ app: Harness, _ id: Int, _ zone: String?) async throws {
+    let member = zone.map { #","timeZone":"\#($0)""# } ?? ""
+    let reply = try await app.request(
+      .put, "/api/installations/phone-\(id)",
+      body: #"{"platform":"fcm","handle":"token-\#(id)","tags":["news"]\#(member)}"#)
+    #expect(reply.status == 200)
+  }
+
   private func send(
-    _ app: Harness, _ to: String = #"{"tag":"news"}"#, _ members: String = #","timeZone":"device""#
+    _ app: Harness, _ to: String = #"{"tag":"news"}"#, _ members: String = #","timeZone":"device""#,
+    key: String? = nil
   ) async throws -> Reply {
     try await app.request(
       .post, "/api/sends", as: "opal",
-      body: #"{"to":\#(to),"message":{"body":"b"},"sendAt":"2026-12-01T08:00:00"\#(members)}"#)
+      body: #"{"to":\#(to),"message":{"body":"b"},"sendAt":"2026-12-01T08:00:00"\#(members)}"#,
+      headers: key.map { [("Idempotency-Key", $0)] } ?? [])
+  }
+
+  private static let zones = ["Europe/Vienna", "Europe/Vienna", "Europe/Zurich", "Asia/Tokyo", nil, nil]
+
+  @Test func everyDeviceIsInExactlyOnePart() async throws {
+    let sink = RecordingSink()
+    try await Harness.run({ $0.sink = sink }) { app in
+      for (id, zone) in Self.zones.enumerated() { try await put(app, id, zone) }
+      for (to, count) in [
+        (#"{"tag":"news"}"#, 6), (#"{"everyone":true}"#, 6), (#"{"user":"alice"}"#, 6), (#"{"tags":["news","x"]}"#, 6),
+        (#"{"expression":"news && !muted"}"#, 6), (#"{"expression":"x || news"}"#, 6), (#"{"tag":"x"}"#, 0),
+      ] {
+        let reply = try await send(app, to)
+        #expect(reply.status == 202, "\(reply.text)")
+        #expect(try reply.json["state"] == "scheduled")
+        let parts = try reply.json["parts"]?.elements ?? []
+        #expect(
+          parts.map { $0["sendAt"] } == [
+            "2026-11-30T23:00:00.000Z", "2026-12-01T07:00:00.000Z", "2026-12-01T08:00:00.000Z",
+          ])
+        #expect(parts.map { $0["timeZones"] } == [["Asia/Tokyo"], ["Europe/Vienna", "Europe/Zurich"], ["UTC"]])
+        #expect(parts.map { $0["isRest"] } == [nil, nil, true])
+        var reached: [RegistrationID] = []
+        for part in parts {
+          let id = try #require(part["id"]?.text.flatMap { SendID($0) })
+          let held = try #require(try await app.registry.scheduled(id, hub: .default))
+          #expect(JSON.string("\(held.due)") == part["sendAt"] && held.send.sender == "opal")
+          // As a worker reads it.
+          let read = try SendRequest.decode(held.send.encoded()[...], recordTime: held.due)
+          #expect(read == held.send)
+          reached += try await app.reached(read.audience)
+        }
+        #expect(reached.count == count && Set(reached).count == count, "\(to)")
+      }
+      #expect(sink.isEmpty)
+    }
+  }
+
+  @Test func partIsAnOrdinaryScheduledSend() async throws {
+    try await Harness.run { app in
+      try await put(app, 1, "Asia/Tokyo")
+      let parts = try await send(app).json["parts"]?.elements ?? []
+      let id = try #require(parts.first?["id"]?.text)
+      #expect(try await app.request(.get, "/api/sends/\(id)", as: "opal").json["state"] == "scheduled")
+      let list = try await app.request(.get, "/api/sends?state=scheduled", as: "opal").json["sends"]?.elements
+      #expect(list?.count == 2)
+      #expect(try await app.request(.post, "/api/sends/\(id)/cancel", as: "opal").status == 200)
+    }
   }
 
   @Test func devicesWithoutAZoneGetItAtTheDefaultOne() async throws {
@@ -75,6 +133,21 @@ import Testing
         id: .random(), acceptedAt: part.instant, audience: part.audience(within: .everyone, all: zones),
         content: Content(message: Message(body: "b")))
       #expect(try SendRequest.decode(send.encoded()[...], recordTime: part.instant) == send)
+    }
+  }
+
+  @Test func repetitionHasTheSameAnswer() async throws {
+    try await Harness.run { app in
+      for (id, zone) in Self.zones.enumerated() { try await put(app, id, zone) }
+      let first = try await send(app, key: "a")
+      // A zone that comes into use later changes nothing.
+      try await put(app, 9, "America/New_York")
+      app.clock.advance(by: .seconds(3600))
+      let second = try await send(app, key: "a")
+      #expect(first.status == 202 && second.status == 202)
+      #expect(try first.json == second.json)
+      try await send(app, #"{"tag":"x"}"#, key: "a").expectProblem(409, "keyReused")
+      #expect(try await send(app, key: "b").json["parts"]?.elements.count == 4)
     }
   }
 
