@@ -97,6 +97,31 @@ struct JobTests {
     }
   }
 
+  @Test func importReadsAFileOfTheFolder() async throws {
+    try await AzureHarness.run { harness in
+      func line(_ id: String, _ token: Int) -> String {
+        "<AppleRegistrationDescription><RegistrationId>\(id)</RegistrationId><Tags>news</Tags>"
+          + "<DeviceToken>\(String(format: "%064x", token))</DeviceToken></AppleRegistrationDescription>"
+      }
+      try harness.file(
+        "new.txt", [line("1-1-1", 1), "nonsense", "", line("1-1-2", 2), line("1-1-1", 3)].joined(separator: "\n"))
+      let job = try await run(Self.job("ImportCreateRegistrations", "file:new.txt"), harness)
+      #expect(job.value("Status") == "Completed")
+      let output = try await harness.request(.GET, path(try url("OutputFilePath", of: job)), as: nil)
+      #expect(
+        output.text == "1 \(RegistrationID(azure: "1-1-1"))\n4 \(RegistrationID(azure: "1-1-2"))\n")
+      let failed = try await harness.request(.GET, path(try url("FailedFilePath", of: job)), as: nil)
+      #expect(failed.text.hasPrefix("2 the XML must have") && failed.text.hasSuffix("\n5 the registration exists\n"))
+
+      try harness.file("gone.txt", line("1-1-1", 1) + "\n" + line("9-9-9", 1))
+      let deletion = try await run(Self.job("ImportDeleteRegistrations", "file:gone.txt"), harness)
+      let missing = try await harness.request(.GET, path(try url("FailedFilePath", of: deletion)), as: nil)
+      #expect(missing.text == "2 the registration does not exist\n")
+      #expect(
+        try await harness.registry.registration(RegistrationID(azure: "1-1-1"), hub: Self.hub) == nil)
+    }
+  }
+
   @Test func longLinesAreFoundAndSkipped() throws {
     let path = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString).path
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -135,5 +160,12 @@ extension AzureHarness {
       RegistrationRequest(
         id: id, hub: request.hub, user: request.user, platform: request.platform, handle: request.handle,
         tags: request.tags), at: clock.now())
+  }
+
+  /// Puts a file where jobs may read it.
+  fileprivate func file(_ name: String, _ text: String) throws {
+    let folder = "\(jobs)/orders/files"
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    try text.write(toFile: "\(folder)/\(name)", atomically: true, encoding: .utf8)
   }
 }

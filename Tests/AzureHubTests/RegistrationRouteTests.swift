@@ -1,0 +1,154 @@
+import FanfareCore
+import Foundation
+import NIOHTTP1
+import Registry
+import Testing
+
+@testable import AzureHub
+
+/// Registrations and installations over a real socket, as Azure's clients ask for them.
+struct RegistrationRouteTests {
+  private static let token = String(repeating: "0A", count: 32)
+  private static let type = ("Content-Type", "application/atom+xml;type=entry;charset=utf-8")
+
+  private static func apple(_ tags: String = "news", token: String = token) -> String {
+    RegistrationDescriptionTests.entry("Apple", "<Tags>\(tags)</Tags><DeviceToken>\(token)</DeviceToken>")
+  }
+
+  private func entries(_ reply: AzureReply) throws -> [RegistrationDescription] {
+    try XMLTree(Array(reply.text.utf8)[...]).children.filter { $0.name == "entry" }.map {
+      try RegistrationDescription($0)
+    }
+  }
+
+  @Test func idIsIssuedAndCompleted() async throws {
+    try await AzureHarness.run { harness in
+      let issued = try await harness.request(.POST, "/orders/registrationIDs/?api-version=2020-06", as: .listen)
+      #expect(issued.status == 201)
+      let location = try #require(issued["Location"])
+      #expect(location.contains("/orders/registrationids/") && location.hasSuffix("?api-version=2020-06"))
+      let id = try #require(location.split(separator: "?")[0].split(separator: "/").last.map(String.init))
+      let path = "/orders/registrations/\(id)?api-version=2020-06"
+
+      let written = try await harness.request(.PUT, path, as: .listen, headers: [Self.type], body: Self.apple())
+      #expect(written.status == 200, "\(written.text)")
+      #expect(written["Content-Location"] == "http://127.0.0.1:\(harness.port)\(path)")
+      #expect(written["Content-Type"] == "application/atom+xml;type=entry;charset=utf-8")
+      let tag = try #require(written["ETag"])
+      #expect(tag.hasPrefix("W/\""))
+
+      let read = try await harness.request(.GET, path, as: .listen)
+      #expect(read.status == 200 && read["ETag"] == tag && read.text == written.text)
+      let row = try #require(
+        try await harness.registry.registration(RegistrationID(azure: id), hub: HubName("orders") ?? .default))
+      #expect(row.handle == Self.token.lowercased() && row.tags.contains("news"))
+
+      // Weak comparison, in the forms of all clients.
+      for condition in [tag, String(tag.dropFirst(2)), tag.filter { $0 != "\"" }, "*"] {
+        let again = try await harness.request(
+          .PUT, path, as: .listen, headers: [Self.type, ("If-Match", condition)], body: Self.apple())
+        #expect(again.status == 200, "\(condition): \(again.text)")
+      }
+      let changed = try await harness.request(
+        .PUT, path, as: .listen, headers: [Self.type, ("If-Match", tag)], body: Self.apple("sport"))
+      #expect(changed.status == 200 && changed["ETag"] != tag)
+      let stale = try await harness.request(
+        .PUT, path, as: .listen, headers: [Self.type, ("If-Match", tag)], body: Self.apple("art"))
+      #expect(stale.status == 412 && stale.text.hasPrefix("<Error><Code>412</Code>"), "\(stale.text)")
+      let kept = try await harness.request(.DELETE, path, as: .listen, headers: [("If-Match", tag)])
+      #expect(kept.status == 412)
+      let deleted = try await harness.request(.DELETE, path, as: .listen, headers: [("If-Match", "*")])
+      #expect(deleted.status == 200 && deleted.text.isEmpty)
+      for (method, status) in [(HTTPMethod.GET, 404), (.DELETE, 404)] {
+        #expect(try await harness.request(method, path, as: .listen).status == status)
+      }
+      let absent = try await harness.request(
+        .PUT, path, as: .listen, headers: [Self.type, ("If-Match", "*")], body: Self.apple())
+      #expect(absent.status == 404)
+    }
+  }
+
+  @Test func clientMayBringAnIDOfItsOwn() async throws {
+    try await AzureHarness.run { harness in
+      let path = "/orders/registrations/123-234-1?api-version=2014-09"
+      let written = try await harness.request(
+        .PUT, path, as: .listen, headers: [Self.type],
+        body: RegistrationDescriptionTests.entry("Gcm", "<GcmRegistrationId>token:1</GcmRegistrationId>"))
+      #expect(written.status == 200, "\(written.text)")
+      let read = try await harness.request(.GET, path, as: .listen)
+      #expect(read.text.contains("<RegistrationId>123-234-1</RegistrationId>"))
+      #expect(read.text.contains("<GcmRegistrationDescription "))
+      let newer = try await harness.request(
+        .GET, "/orders/registrations/123-234-1?api-version=2020-06", as: .listen)
+      #expect(newer.text.contains("<FcmV1RegistrationDescription "))
+    }
+  }
+
+  @Test(arguments: RegistrationDescriptionTests.examples)
+  func everyKindIsCreatedAndFoundByItsHandle(example: RegistrationDescriptionTests.Example) async throws {
+    try await AzureHarness.run { harness in
+      let created = try await harness.request(
+        .POST, "/orders/registrations?api-version=2020-06", as: .listen, headers: [Self.type],
+        body: RegistrationDescriptionTests.entry(example.type, example.elements))
+      #expect(created.status == 200, "\(created.text)")
+      #expect(created.text.contains("<\(example.type)RegistrationDescription "))
+
+      let handle = example.handle.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+      let found = try await harness.request(
+        .GET, "/orders/registrations/?$filter=ChannelUri+eq+%27\(handle)%27&$top=100&api-version=2020-06",
+        as: .listen)
+      #expect(found.status == 200, "\(found.text)")
+      #expect(found["Content-Type"] == "application/atom+xml; type=feed; charset=utf-8")
+      let entries = try entries(found)
+      #expect(entries.count == 1 && entries.first?.template == example.template)
+      #expect(entries.first?.tags.user == "alice" && entries.first?.tags.tags == ["news"])
+
+      let tagged = try await harness.request(
+        .GET, "/orders/tags/$UserId:%7Balice%7D/registrations?api-version=2020-06", as: .full)
+      #expect(try self.entries(tagged).count == 1)
+      let refused = try await harness.request(.GET, "/orders/tags/news/registrations", as: .listen)
+      #expect(refused.status == 401, "\(refused.text)")
+    }
+  }
+
+  @Test func listsArePagedByTokens() async throws {
+    try await AzureHarness.run { harness in
+      for number in 0..<7 {
+        let reply = try await harness.request(
+          .POST, "/orders/registrations", as: .listen, headers: [Self.type],
+          body: Self.apple(token: String(format: "%064x", number)))
+        #expect(reply.status == 200, "\(reply.text)")
+      }
+      for list in ["registrations", "tags/news/registrations"] {
+        var (ids, token, pages): (Set<String>, String?, Int) = ([], nil, 0)
+        repeat {
+          let page = try await harness.request(
+            .GET, "/orders/\(list)?$top=3&api-version=2020-06" + (token.map { "&ContinuationToken=\($0)" } ?? ""),
+            as: .full)
+          #expect(page.status == 200, "\(page.text)")
+          ids.formUnion(try entries(page).compactMap(\.id))
+          (token, pages) = (page["x-ms-continuationtoken"], pages + 1)
+        } while token != nil && pages < 5
+        #expect(ids.count == 7 && pages == 3)
+      }
+      let refused = try await harness.request(.GET, "/orders/registrations", as: .listen)
+      #expect(refused.status == 401, "\(refused.text)")
+      let wrong = try await harness.request(.GET, "/orders/registrations?continuationtoken=x", as: .full)
+      #expect(wrong.status == 400)
+    }
+  }
+
+  @Test func wrongEntryIsRefusedInAzuresForm() async throws {
+    try await AzureHarness.run { harness in
+      for (body, detail) in [
+        ("<entry", "the XML must have"),
+        (RegistrationDescriptionTests.entry("Mpns", ""), "MpnsRegistrationDescription"),
+      ] {
+        let reply = try await harness.request(
+          .POST, "/orders/registrations", as: .listen, headers: [Self.type], body: body)
+        #expect(
+          reply.status == 400 && reply.text.hasPrefix("<Error><Code>400</Code><Detail>\(detail)"), "\(reply.text)")
+      }
+    }
+  }
+}
