@@ -16,7 +16,11 @@ struct Installation {
     registration = first
     let shared = Set(first.tags)
     templates = registrations.dropFirst().compactMap { row in
-      row.profile?.template.map { InstallationRequest.Template($0, tags: row.tags.filter { !shared.contains($0) }) }
+      row.profile?.template.map { template in
+        // The registry adds the template's name.
+        InstallationRequest.Template(
+          template, tags: row.tags.filter { !shared.contains($0) && $0 != template.name })
+      }
     }
   }
 
