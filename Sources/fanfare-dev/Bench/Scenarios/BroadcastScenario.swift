@@ -34,7 +34,7 @@ struct BroadcastScenario: BenchScenario {
     defer { sink.stop() }
     if isInDatabase { return try await inDatabase(bench, devices, sink: sink) }
     let warmUp = min(devices, 20_000)
-    let file = rig.path("\(name).sqlite")
+    let file = rig.path("\(name.replacing(", ", with: "-")).sqlite")
     var tags = [("warm", 0..<warmUp)]
     if case .tag(let tag) = audience { tags.append((tag, 0..<devices)) }
     let population = Population.iPhones(devices, tags: tags)

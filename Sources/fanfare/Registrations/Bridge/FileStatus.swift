@@ -1,3 +1,4 @@
+import CoreFoundation
 import Glibc
 
 /// The size and modification time of an open file.
