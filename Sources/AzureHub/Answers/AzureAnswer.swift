@@ -40,7 +40,7 @@ enum AzureAnswer {
     switch refusal.code {
     case .unauthenticated: detail = reason(of: request, at: now)
     case .forbidden where refusal == lacksManage: status = .unauthorized
-    // Its clients take what is impossible for a mistake.
+    // Azure has no status 422, and its clients know 400.
     case .impossible: status = .badRequest
     default: break
     }

@@ -5,7 +5,7 @@ import HummingbirdCore
 
 /// Installations as JSON.
 struct InstallationRoutes: Sendable {
-  /// How often a patch is applied anew because another caller has changed the installation meanwhile.
+  /// The most attempts to apply a patch while other callers change the installation.
   private static let attempts = 5
   private static let unknown = Refusal(.notFound, "Installation not found.")
 

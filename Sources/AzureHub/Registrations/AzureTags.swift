@@ -54,7 +54,7 @@ struct AzureTags: Hashable, Sendable {
     }
   }
 
-  /// Removes a tag in Azure's form; a tag that is not there is ignored.
+  /// Removes a tag in Azure's form. Missing tags are ignored.
   mutating func remove(_ tag: String) {
     let translated = Self.translated(tag)
     tags.removeAll { $0 == translated }
@@ -83,7 +83,7 @@ struct AzureTags: Hashable, Sendable {
   }
 }
 
-/// The users of devices that belong to nobody: each has one of its own, because a handle has one user.
+/// The users of devices without a user: every registration has one, so each such device is its own user.
 enum AzureUser {
   private static let prefix = "device-"
 

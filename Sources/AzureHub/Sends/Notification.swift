@@ -149,7 +149,7 @@ struct Notification: Sendable {
       }
       headers[field.name.canonicalName] = field.value
     }
-    // WNS refuses a raw push of another type, whatever it contains.
+    // WNS requires this content type of raw notifications, and text/xml of all others.
     if let kind = headers["x-wns-type"] {
       headers["content-type"] = kind == "wns/raw" ? "application/octet-stream" : "text/xml"
     }

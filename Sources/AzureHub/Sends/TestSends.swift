@@ -10,7 +10,7 @@ struct TestSends: Sendable {
 
   let operations: FrontEndOperations
 
-  /// Waits until a send is settled, and returns its outcome: after `patience` what is known by then.
+  /// Waits until a send is settled, at most for `patience`, and returns the outcomes reported so far.
   ///
   /// `handle` is that of the device of a direct send.
   func outcome(of send: SendID, to handle: String?, for caller: Caller) async throws -> NotificationOutcome {

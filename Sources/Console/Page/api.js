@@ -3,7 +3,7 @@
 const hub = new URLSearchParams(location.search).get('hub');
 const base = hub && hub !== 'default' ? '/hubs/' + encodeURIComponent(hub) : '';
 
-/** The session: user, hub, scopes, csrfToken; null when nobody is logged in. */
+/** The session: user, hub, scopes, csrfToken; null without a login. */
 export let session = null;
 const loggedOut = new Set();
 

@@ -74,7 +74,7 @@ export function duration(seconds) {
   return whole.format(seconds / 86400) + ' days';
 }
 
-/** Tells the visitor what has happened. */
+/** Shows the visitor a message. */
 export function toast(text, isBad) {
   const line = h('p', {class: isBad && 'bad'}, text);
   document.getElementById('toast').append(line);

@@ -26,7 +26,8 @@ export function show(main, context) {
   const chosen = new Set();
   const counts = h('div', {}), content = h('section', {class: 'card'});
   const redriveChosen = h('button', {type: 'button', disabled: true,
-    onclick: () => redrive({ids: [...chosen]}, chosen.size === 1 ? 'the selected letter' : `${chosen.size} selected letters`)}, 'Redrive selection');
+    onclick: () => redrive({ids: [...chosen]},
+      chosen.size === 1 ? 'the selected letter' : `${chosen.size} selected letters`)}, 'Redrive selection');
   const redriveAll = reason && h('button', {type: 'button',
     onclick: () => redrive({reason}, `all letters with the reason ${reason}`)}, `Redrive all “${reason}”`);
   fill(main, h('div', {class: 'head'}, h('h1', {}, 'Dead letters'),

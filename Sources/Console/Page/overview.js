@@ -71,7 +71,7 @@ function showFindings(element, state) {
   const fine = h('li', {class: 'finding fine'}, badge('All well', 'good'),
     h('b', {}, 'Nothing is wrong now.'),
     h('p', {}, 'All processes are ready, all circuits are closed, and nothing waits for long.'));
-  fill(element, h('ul', {class: 'findings', 'aria-label': 'What is wrong now, and what to do'},
+  fill(element, h('ul', {class: 'findings', 'aria-label': 'Problems and their remedies'},
     list.length ? list : fine));
 }
 

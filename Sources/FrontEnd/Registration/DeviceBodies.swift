@@ -2,7 +2,7 @@ import FanfareCore
 
 /// The body of a registration: a platform, a handle, tags, and what templates and local times need.
 struct DeviceBody: Hashable {
-  /// What is registered: a registration may be a template's, an installation may have several.
+  /// The kind of a body: a registration has at most one template, an installation several.
   enum Kind { case registration, installation }
 
   let platform: Platform
