@@ -74,7 +74,7 @@ struct InstallationTests {
   @Test func installationWithoutUserHasOneOfItsOwn() throws {
     let document = try document(#"{"platform":"FCMV1","pushChannel":"token"}"#)
     let request = try document.request(in: .default)
-    #expect(request.platform == .fcm && AzureUser.isMadeUp(request.user))
+    #expect(request.platform == .fcm && UserName.isOfDevice(request.user))
     #expect(request.user == (try document.request(in: .default).user))
   }
 
@@ -129,7 +129,7 @@ struct InstallationTests {
     let request = try device.request(in: .default)
     #expect(request.handle == "0C0D" && request.user == "bob")
     #expect(request.profile?.attributes == ["country": "AT"])
-    #expect(AzureUser.isMadeUp(try patched(#"{"op":"remove","path":"/userId"}"#).request(in: .default).user))
+    #expect(UserName.isOfDevice(try patched(#"{"op":"remove","path":"/userId"}"#).request(in: .default).user))
   }
 
   @Test func templatesArePatched() throws {

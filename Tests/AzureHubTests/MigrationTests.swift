@@ -38,7 +38,7 @@ import Testing
     #expect(rows[0].user == "bob" && rows[0].installation == "phone-1")
     #expect(rows[0].tags == ["installation:phone-1", "news", "username:bob"])
     #expect(rows[0].handle == "https://db5p.notify.windows.com/?token=a&b=c" && rows[0].registeredAt == Self.time)
-    #expect(rows[1].user == AzureUser.madeUp(for: rows[1].id) && rows[1].handle == "abcd")
+    #expect(rows[1].user == UserName.ofDevice(rows[1].id) && rows[1].handle == "abcd")
     #expect(rows[1].profile?.template?.name == "greeting" && rows[1].profile?.attributes == ["name": "Bob"])
   }
 

@@ -103,7 +103,7 @@ struct InstallationDocument: Hashable, Sendable {
     self.id = id
     service = PushServiceName(device.platform, isOlder: isOlder)
     handle = device.handle
-    user = AzureUser.isMadeUp(device.user) ? nil : device.user
+    user = UserName.isOfDevice(device.user) ? nil : device.user
     tags = AzureTags(ofRow: device.tags)
     profile = device.profile ?? DeviceProfile()
     pushVariables = profile.attributes
@@ -142,7 +142,7 @@ struct InstallationDocument: Hashable, Sendable {
       rows.append(InstallationRequest.Template(template, tags: entry.tags.tags))
     }
     return InstallationRequest(
-      installation: id, hub: hub, user: user ?? AzureUser.madeUp(for: RegistrationID(azure: id)),
+      installation: id, hub: hub, user: user ?? UserName.ofDevice(RegistrationID(azure: id)),
       platform: service.platform, handle: handle, tags: tags.tags, profile: profile.isEmpty ? nil : profile,
       templates: rows, isTrusted: true)
   }

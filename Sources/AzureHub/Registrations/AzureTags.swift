@@ -73,24 +73,13 @@ struct AzureTags: Hashable, Sendable {
     if let installation = registration.installation { list.append("$InstallationId:{\(installation)}") }
     for tag in registration.tags where !tag.hasPrefix(Tag.installationPrefix) {
       if let user = Tag.user(of: tag) {
-        guard !AzureUser.isMadeUp(user) else { continue }
+        guard !UserName.isOfDevice(user) else { continue }
         list.append(registration.installation == nil ? tag : "$UserId:{\(user)}")
       } else {
         list.append(tag)
       }
     }
     return list
-  }
-}
-
-/// The users of devices without a user: every registration has one, so each such device is its own user.
-enum AzureUser {
-  private static let prefix = "device-"
-
-  static func madeUp(for id: RegistrationID) -> String { "\(prefix)\(id)" }
-
-  static func isMadeUp(_ user: String) -> Bool {
-    user.hasPrefix(prefix) && RegistrationID(String(user.dropFirst(prefix.count))) != nil
   }
 }
 

@@ -97,7 +97,7 @@ struct RegistrationDescription: Hashable, Sendable {
   func request(id: RegistrationID, hub: HubName) -> RegistrationRequest {
     let owner = tags.installation.map { RegistrationID(azure: $0) } ?? id
     return RegistrationRequest(
-      id: id, hub: hub, user: tags.user ?? AzureUser.madeUp(for: owner), platform: service.platform, handle: handle,
+      id: id, hub: hub, user: tags.user ?? UserName.ofDevice(owner), platform: service.platform, handle: handle,
       tags: tags.tags + (tags.installation.map { [Tag.installationPrefix + $0] } ?? []),
       profile: profile.isEmpty ? nil : profile, isTrusted: true)
   }

@@ -19,7 +19,8 @@ export function show(main, {query, signal}) {
       h('section', {class: 'card'}, h('form', {class: 'row', onsubmit: async event => {
         event.preventDefault();
         const result = await attempt(() => get('/api/tags/' + encodeURIComponent(tag.value.trim()), signal));
-        size.textContent = result ? `${result.isLowerBound ? 'At least ' : ''}${count(result.registrations)} devices have the tag ${result.tag}.` : '';
+        const most = result?.isLowerBound ? 'At least ' : '';
+        size.textContent = result ? `${most}${count(result.registrations)} devices have the tag ${result.tag}.` : '';
       }}, h('label', {class: 'wide'}, 'Tag', tag), h('button', {}, 'Count')), size)),
     answer, found, gone);
   if (!query.get('user')) return;

@@ -68,7 +68,14 @@ package enum UserName {
   package static let rule = "1 to 111 bytes of UTF-8 without control characters or ':'"
 
   /// The user of a device that no user has logged in on.
-  package static func ofDevice(_ id: RegistrationID) -> String { "device-\(id)" }
+  package static func ofDevice(_ id: RegistrationID) -> String { "\(devicePrefix)\(id)" }
+
+  /// Whether the name stands for a device that no user has logged in on.
+  package static func isOfDevice(_ name: String) -> Bool {
+    name.hasPrefix(devicePrefix) && RegistrationID(String(name.dropFirst(devicePrefix.count))) != nil
+  }
+
+  private static let devicePrefix = "device-"
 
   /// Whether the text is a valid name.
   /// `:` is excluded because HTTP Basic ends the name there (RFC 7617 §2).
