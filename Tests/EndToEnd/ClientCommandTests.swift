@@ -15,7 +15,7 @@ import Testing
       }
       let device = try await caller.call(
         "PUT", "/api/installations/phone-1", user: "bob",
-        body: #"{"platform":"fcm","handle":"token-1","tags":["news"]}"#)
+        body: #"{"platform":"fcm","handle":"token-1","tags":["news"],"locale":"de-AT"}"#)
       #expect(device.status < 300, "\(device.text)")
 
       // A send is followed until it is settled.
@@ -41,7 +41,8 @@ import Testing
       let devices = try await run(["devices", "list", "--user", "bob"])
       #expect(devices.1.contains("fcm") && !devices.1.contains("token-1"), "\(devices)")
       let registration = try #require(devices.1.split(separator: "\n").last?.split(separator: " ").first)
-      #expect(try await run(["devices", "show", String(registration)]).1.contains("phone-1"))
+      let deviceText = try await run(["devices", "show", String(registration)]).1
+      #expect(deviceText.contains("phone-1") && deviceText.contains("de-AT"), "\(deviceText)")
       let removed = try await run(["devices", "remove", String(registration)], as: "bob")
       #expect(removed.0 == 0 && removed.1 == "\(registration): removed\n", "\(removed)")
       #expect(try await run(["devices", "list", "--user", "bob"]).1 == "")

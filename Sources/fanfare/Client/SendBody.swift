@@ -148,9 +148,9 @@ enum Pairs {
 }
 
 extension APIClient {
-  /// Posts a send. A repetition with the same key is the same send: without one in the options a random one is used, and
-  /// named if it is unknown what became of the request.
-  func post(_ message: MessageOptions, to audience: AudienceOptions) async throws -> (AcceptedAnswer, json: Data) {
+  /// Posts a send, prints its id or the API's answer, and returns the id. A repetition with the same key is the same
+  /// send: without one in the options a random one is used, and named if it is unknown what became of the request.
+  func post(_ message: MessageOptions, to audience: AudienceOptions, isJSON: Bool) async throws -> String {
     let key = message.idempotencyKey ?? UUID().uuidString.lowercased()
     let body = try message.json(to: audience)
     let json: Data
@@ -162,7 +162,9 @@ extension APIClient {
       }
       throw error
     }
-    return (try JSONDecoder().decode(AcceptedAnswer.self, from: json), json)
+    let id = try JSONDecoder().decode(AcceptedAnswer.self, from: json).id
+    if isJSON { Console.print(jsonText: String(decoding: json, as: UTF8.self)) } else { Console.print(id) }
+    return id
   }
 }
 

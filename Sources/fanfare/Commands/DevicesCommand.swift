@@ -19,6 +19,15 @@ struct DevicesCommand: AsyncParsableCommand {
     let registeredAt: String?
     let createdAt: String?
     let lastSeen: String?
+    let locale: String?
+    let timeZone: String?
+    let attributes: [String: String]?
+    /// Set if the registration exists for a template alone.
+    let template: Template?
+
+    struct Template: Decodable {
+      let name: String?
+    }
   }
 
   /// `fanfare devices list`
@@ -98,6 +107,9 @@ struct DevicesCommand: AsyncParsableCommand {
       let lines: [(String, String?)] = [
         ("id", device.id), ("user", device.user), ("platform", device.platform),
         ("installation", device.installation), ("tags", device.tags?.joined(separator: " ")),
+        ("template", device.template.map { $0.name ?? "without a name" }), ("locale", device.locale),
+        ("time zone", device.timeZone),
+        ("attributes", device.attributes?.map { "\($0.key)=\($0.value)" }.sorted().joined(separator: " ")),
         ("created", time(device.createdAt)), ("registered", time(device.registeredAt)),
         ("last seen", time(device.lastSeen)),
       ]

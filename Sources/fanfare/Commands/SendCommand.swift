@@ -24,13 +24,8 @@ struct SendCommand: AsyncParsableCommand {
 
   func run() async throws {
     try await connection.withClient { client in
-      let (accepted, json) = try await client.post(message, to: audience)
-      if following.json {
-        Console.print(jsonText: String(decoding: json, as: UTF8.self))
-      } else {
-        Console.print(accepted.id)
-      }
-      if wait { try await following.follow(accepted.id, with: client) }
+      let id = try await client.post(message, to: audience, isJSON: following.json)
+      if wait { try await following.follow(id, with: client) }
     }
   }
 }
