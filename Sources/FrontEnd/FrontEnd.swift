@@ -220,7 +220,7 @@ package final class FrontEnd: Service {
     let shared = FrontEndOperations(
       registry: dependencies.registry, inquiry: dependencies.inquiry, clock: clock, hubs: hubs.map(\.name),
       maximumBodySize: configuration.maximumBodySize, maximumBatchSize: configuration.maximumBatchSize,
-      access: access, intake: intake, idempotency: idempotency, tracking: tracking)
+      access: access, intake: intake, idempotency: idempotency, templates: hubTemplates, tracking: tracking)
     let protocols = dependencies.protocols.map { $0(shared) }
     if !protocols.isEmpty { router.add(middleware: ProtocolMiddleware(protocols: protocols, desk: desk)) }
     let fallback = access.fallbackHub

@@ -71,6 +71,7 @@ struct AzureHarness: Sendable {
       registry: registry, inquiry: registry, secureStore: registry, claims: registry, broadcasts: registry,
       schedule: registry, quotas: registry, history: setup.history, deadLetters: NoDeadLetters(), sink: setup.sink,
       security: SecurityLog(logger: TestKafka.quietLogger), clock: clock)
+    dependencies.templates = registry
     let jobs = directory.appending(path: "jobs").path
     let runner = JobRunner(
       folder: jobs, hubs: hubs.map(\.name), registry: registry, clock: clock, logger: TestKafka.quietLogger)

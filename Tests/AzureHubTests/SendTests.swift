@@ -1,6 +1,7 @@
 import FanfareCore
 import Foundation
 import NIOHTTP1
+import Registry
 import Support
 import Testing
 
@@ -87,6 +88,46 @@ import Testing
       let nested = try await harness.request(
         .POST, "/orders/messages", headers: [("ServiceBusNotification-Format", "template")], body: #"{"a":{"b":"c"}}"#)
       #expect(nested.status == 400)
+    }
+  }
+
+  /// By the front end's own rule: a template of the hub, else the devices' own ones of the name.
+  @Test func aTemplateOfTheHubIsNamedByAHeader() async throws {
+    try await AzureHarness.run { harness in
+      let hub = try #require(HubName("orders"))
+      _ = try await harness.registry.store(
+        template: "order-shipped", defaultLocale: "en",
+        variants: ["en": Content(message: Message(title: "$(title)"))], hub: hub, at: harness.clock.now())
+      func send(_ name: String, _ format: String = "template") async throws -> AzureReply {
+        try await harness.request(
+          .POST, "/orders/messages",
+          headers: [("ServiceBusNotification-Format", format), ("fanfare-template", name)], body: #"{"title":"hi"}"#)
+      }
+      for name in ["order-shipped", "own"] { #expect(try await send(name).status == 201) }
+      #expect(
+        try harness.sink.sends().map(\.content.template) == [
+          TemplateContent(name: "order-shipped", version: 1, properties: ["title": "hi"]),
+          TemplateContent(name: "own", properties: ["title": "hi"]),
+        ])
+      let native = try await send("own", "apple")
+      #expect(native.status == 400 && native.text.contains("Fanfare-Template"), "\(native.text)")
+      #expect(try await send(String(repeating: "x", count: 201)).status == 400)
+      #expect(try harness.sink.sends().count == 2)
+    }
+  }
+
+  /// A template has header fields of its own.
+  @Test func headersOfATemplateSendHaveNoEffect() async throws {
+    try await AzureHarness.run { harness in
+      let reply = try await harness.request(
+        .POST, "/orders/messages",
+        headers: [
+          ("ServiceBusNotification-Format", "template"), ("apns-priority", "5"), ("X-WNS-Type", "wns/raw"),
+          ("ServiceBusNotification-Apns-Expiry", "2030-01-02T03:04:05"),
+        ], body: #"{"a":"b"}"#)
+      #expect(reply.status == 201, "\(reply.text)")
+      let send = try #require(try harness.sink.sends().first)
+      #expect(send.content == Content(template: TemplateContent(properties: ["a": "b"])) && send.timeToLive == nil)
     }
   }
 

@@ -41,6 +41,7 @@ import Testing
       func outcome(_ name: String, _ count: Int) -> String {
         "<Outcome><Name>\(name)</Name><Count>\(count)</Count></Outcome>"
       }
+      let url = try #require(reply.text.firstMatch(of: /<PnsErrorDetailsUri>(.*)<\/PnsErrorDetailsUri>/)?.output.1)
       #expect(
         reply.text
           == #"<NotificationDetails xmlns="http://schemas.microsoft.com/netservices/2010/10/servicebus/connect" "#
@@ -48,11 +49,29 @@ import Testing
           + "<Location>http://127.0.0.1:\(harness.port)/orders/messages/\(id)?api-version=2016-07</Location>"
           + "<State>Completed</State><EnqueueTime>2030-01-02T03:04:05.000Z</EnqueueTime>"
           + "<StartTime>2030-01-02T03:04:06.000Z</StartTime><EndTime>2030-01-02T03:04:07.000Z</EndTime>"
-          + "<Tags>news</Tags><TargetPlatforms>apple,fcmv1,windows</TargetPlatforms><ApnsOutcomeCounts>"
+          + "<Tags>news</Tags><TargetPlatforms>apple,gcm,windows</TargetPlatforms><ApnsOutcomeCounts>"
           + outcome("BadChannel", 1) + outcome("ExpiredChannel", 1) + outcome("InvalidNotificationSize", 1)
           + outcome("Success", 2) + "</ApnsOutcomeCounts><WnsOutcomeCounts>" + outcome("Throttled", 1)
-          + "</WnsOutcomeCounts><FcmV1OutcomeCounts>" + outcome("Success", 1)
-          + "</FcmV1OutcomeCounts></NotificationDetails>")
+          + "</WnsOutcomeCounts><GcmOutcomeCounts>" + outcome("Success", 1) + "</GcmOutcomeCounts>"
+          + "<PnsErrorDetailsUri>\(url)</PnsErrorDetailsUri></NotificationDetails>")
+      // The URL stands for a token, and lists the devices that did not get the push.
+      let path = String(url.dropFirst("http://127.0.0.1:\(harness.port)".count)).replacing("&amp;", with: "&")
+      let errors = try await harness.request(.GET, path, as: nil)
+      #expect(errors.status == 200)
+      let lines = errors.text.split(separator: "\n")
+      #expect(lines.count == 4, "\(errors.text)")
+      #expect(
+        lines.contains {
+          $0.contains(
+            "<RegistrationId>\(devices[2].registration)</RegistrationId><Platform>apple</Platform>"
+              + "<NotificationSystemError>ExpiredChannel</NotificationSystemError><Reason>Unregistered</Reason>")
+        })
+      #expect(try await harness.request(.GET, path.replacing("sig=", with: "sig=A"), as: nil).status == 401)
+
+      let newer = try await harness.request(.GET, "/orders/messages/\(id)?api-version=2020-06")
+      #expect(newer.text.contains("<TargetPlatforms>apple,fcmv1,windows</TargetPlatforms>"))
+      #expect(newer.text.contains("<FcmV1OutcomeCounts>\(outcome("Success", 1))</FcmV1OutcomeCounts>"))
+      #expect(newer.text.contains("<GcmOutcomeCounts>\(outcome("Success", 1))</GcmOutcomeCounts>"))
     }
   }
 

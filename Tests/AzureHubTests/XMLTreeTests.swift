@@ -1,3 +1,4 @@
+import FanfareCore
 import Foundation
 import FoundationXML
 import Testing
@@ -27,6 +28,20 @@ struct XMLTreeTests {
     let deep = String(repeating: "<a>", count: 17) + String(repeating: "</a>", count: 17)
     #expect(throws: XMLError.self) { try parse(deep) }
     #expect(throws: XMLError.self) { try parse("<a>" + String(repeating: "<b/>", count: 5000) + "</a>") }
+  }
+
+  /// A hundred registrations with all header fields of Windows have more than 4,096 elements.
+  @Test func aFullPageOfRegistrationsIsRead() throws {
+    let header = "<WnsHeader><Header>X-WNS-Type</Header><Value>wns/raw</Value></WnsHeader>"
+    let entry =
+      "<entry><title>1-1-1</title><content><WindowsTemplateRegistrationDescription>"
+      + "<RegistrationId>1-1-1</RegistrationId><ChannelUri>https://db5.notify.windows.com/?token=A</ChannelUri>"
+      + "<BodyTemplate>&lt;a&gt;b&lt;/a&gt;</BodyTemplate><WnsHeaders>\(String(repeating: header, count: 20))</WnsHeaders>"
+      + "</WindowsTemplateRegistrationDescription></content></entry>"
+    let feed = "<feed>\(String(repeating: entry, count: RegistrationListing.maximumTop))</feed>"
+    #expect(throws: XMLError.self) { try parse(feed) }
+    let page = try AzureRegistrations(feed: Array(feed.utf8)[...], at: UnixTime(milliseconds: 0))
+    #expect(page.count == RegistrationListing.maximumTop && page.refusals.isEmpty)
   }
 
   /// Of random documents both parsers accept the same ones, with as much text.

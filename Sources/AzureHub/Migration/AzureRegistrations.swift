@@ -26,7 +26,7 @@ package struct AzureRegistrations: Sendable {
   package init(feed: ArraySlice<UInt8>, at time: UnixTime) throws(NoList) {
     self.time = time
     let document: XMLTree
-    do throws(XMLError) { document = try XMLTree(feed) } catch {
+    do throws(XMLError) { document = try XMLTree(feed, maximumCount: XMLTree.maximumCountOfPage) } catch {
       throw NoList(description: "the list of registrations cannot be read: \(error)")
     }
     guard document.name == "feed" else { throw NoList(description: "the answer is not a list of registrations") }

@@ -7,8 +7,10 @@ import FanfareCore
 struct XMLTree: Hashable, Sendable {
   /// The most levels of elements.
   static let maximumDepth = 16
-  /// The most elements of a document.
+  /// The most elements of a document, unless it is a page of registrations.
   static let maximumCount = 4096
+  /// The most elements of a page of registrations, each of which may have many header fields.
+  static let maximumCountOfPage = RegistrationListing.maximumTop * 1000
 
   /// Without prefix.
   let name: String
@@ -23,11 +25,11 @@ struct XMLTree: Hashable, Sendable {
   /// Parses a document in UTF-8.
   ///
   /// The declaration's encoding is ignored: .NET's string writer declares `utf-16` for text that is sent as UTF-8.
-  init(_ document: ArraySlice<UInt8>) throws(XMLError) {
+  init(_ document: ArraySlice<UInt8>, maximumCount: Int = Self.maximumCount) throws(XMLError) {
     guard String(validating: document, as: UTF8.self) != nil else {
       throw XMLError(position: nil, problem: "is not UTF-8")
     }
-    var parser = XMLTreeParser(document)
+    var parser = XMLTreeParser(document, maximumCount: maximumCount)
     self = try parser.readDocument()
   }
 
@@ -54,11 +56,12 @@ struct XMLError: Error, Hashable, CustomStringConvertible {
 /// A recursive-descent parser of XML 1.0 without document types.
 private struct XMLTreeParser {
   private let bytes: ArraySlice<UInt8>
+  private let maximumCount: Int
   private var position: Int
   private var count = 0
 
-  init(_ bytes: ArraySlice<UInt8>) {
-    self.bytes = bytes
+  init(_ bytes: ArraySlice<UInt8>, maximumCount: Int) {
+    (self.bytes, self.maximumCount) = (bytes, maximumCount)
     position = bytes.startIndex
   }
 
@@ -147,7 +150,7 @@ private struct XMLTreeParser {
   private mutating func readElement(depth: Int) throws(XMLError) -> XMLTree {
     guard depth <= XMLTree.maximumDepth else { throw error("nests deeper than \(XMLTree.maximumDepth) levels") }
     count += 1
-    guard count <= XMLTree.maximumCount else { throw error("has more than \(XMLTree.maximumCount) elements") }
+    guard count <= maximumCount else { throw error("has more than \(maximumCount) elements") }
     guard take("<") else { throw error("must have an element") }
     let name = try readName()
     var element = XMLTree(name: Self.local(name))

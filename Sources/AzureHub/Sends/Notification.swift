@@ -34,8 +34,9 @@ struct Notification: Sendable {
         "ServiceBusNotification-Format is unknown; the formats are apple, gcm, fcmv1, windows and template.")
     }
     guard !body.isEmpty else { throw Refusal(.malformedBody, "The notification has no body.") }
+    let template = try Self.template(of: headers, isAllowed: platform == nil)
     guard let platform else {
-      fields.template = try TemplateContent(properties: Self.properties(body))
+      fields.template = try TemplateContent(name: template, properties: Self.properties(body))
       return
     }
     fields.platforms = PlatformSet(platform)
@@ -87,9 +88,20 @@ struct Notification: Sendable {
     }
   }
 
+  /// The template that a header field of this project names: one of the hub, or else the devices' own of that name.
+  /// Azure's clients cannot name any, and their sends go to all templates of devices.
+  private static func template(of headers: HTTPFields, isAllowed: Bool) throws(Refusal) -> String? {
+    guard let name = headers[.templateName] else { return nil }
+    guard isAllowed else { throw Refusal(.malformedRequest, "Fanfare-Template belongs to the format template.") }
+    guard DeviceTemplate.isName(name) else {
+      throw Refusal(.malformedRequest, "Fanfare-Template must be a name of \(DeviceTemplate.nameRule).")
+    }
+    return name
+  }
+
   /// What makes two sends the same.
   var identity: [String] {
-    [format, expression, String(decoding: body, as: UTF8.self)]
+    [format, expression, String(decoding: body, as: UTF8.self)] + (fields.template?.name.map { [$0] } ?? [])
       + fields.headers.sorted { $0.key < $1.key }.flatMap { [$0.key, $0.value] }
   }
 
@@ -161,6 +173,7 @@ extension HTTPField.Name {
   // The initialiser returns nil only for invalid field names; these literals are valid.
   static let notificationFormat = HTTPField.Name("ServiceBusNotification-Format")!
   static let notificationTags = HTTPField.Name("ServiceBusNotification-Tags")!
+  static let templateName = HTTPField.Name("Fanfare-Template")!
   static let deviceHandle = HTTPField.Name("ServiceBusNotification-DeviceHandle")!
   static let scheduleTime = HTTPField.Name("ServiceBusNotification-ScheduleTime")!
   static let apnsExpiry = HTTPField.Name("ServiceBusNotification-Apns-Expiry")!

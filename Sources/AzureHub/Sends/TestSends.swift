@@ -16,7 +16,7 @@ struct TestSends: Sendable {
   func outcome(of send: SendID, to handle: String?, for caller: Caller) async throws -> NotificationOutcome {
     let deadline = ContinuousClock.now + Self.patience
     while true {
-      let report = try await operations.report(of: send, for: caller)
+      let report = try await operations.report(of: send, hub: caller.hubName)
       if let report, report.settledAt != nil || ContinuousClock.now >= deadline {
         return try await outcome(report, handle)
       }

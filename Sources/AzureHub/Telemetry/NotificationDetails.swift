@@ -18,6 +18,10 @@ struct NotificationDetails: Sendable {
   let location: String
   /// In the order of the sends; nil for those without a report yet. A single send has one.
   let reports: [SendReport?]
+  /// Where the devices are listed that did not get it; nil: nowhere.
+  var errorsURL: String?
+  /// Whether the client knows no FcmV1.
+  var isOlder = false
 
   /// That of the sends together: the earliest as long as they are not all at an end.
   var state: State {
@@ -63,10 +67,10 @@ struct NotificationDetails: Sendable {
       let outcomes = Self.outcomes(of: known)
       let platforms = Platform.allCases.filter { outcomes[$0] != nil }
       if !platforms.isEmpty {
-        content.appendElement("TargetPlatforms", platforms.map(NotificationOutcome.name).joined(separator: ","))
+        content.appendElement("TargetPlatforms", platforms.map(name).joined(separator: ","))
       }
-      for (platform, name) in [(Platform.apns, "Apns"), (.wns, "Wns"), (.fcm, "FcmV1")] {
-        guard let counts = outcomes[platform] else { continue }
+      func append(counts platform: Platform, _ name: String) {
+        guard let counts = outcomes[platform] else { return }
         content.appendElement("\(name)OutcomeCounts") { list in
           for (outcome, count) in counts.sorted(by: { $0.key < $1.key }) {
             list.appendElement("Outcome") {
@@ -76,8 +80,37 @@ struct NotificationDetails: Sendable {
           }
         }
       }
+      append(counts: .apns, "Apns")
+      append(counts: .wns, "Wns")
+      // A client that sends in the format gcm reads these, and one with fcmv1 the last ones: the report does not tell
+      // which format it was.
+      append(counts: .fcm, "Gcm")
+      if let errorsURL { content.appendElement("PnsErrorDetailsUri", errorsURL) }
+      if !isOlder { append(counts: .fcm, "FcmV1") }
     }
     return document
+  }
+
+  private func name(of platform: Platform) -> String {
+    isOlder && platform == .fcm ? "gcm" : NotificationOutcome.name(of: platform)
+  }
+
+  /// Whether any of the devices that are listed did not get the push.
+  var hasErrors: Bool { reports.contains { $0?.failedDevices.isEmpty == false } }
+
+  /// The devices that did not get the push: documents one after the other, as those of the feedback.
+  var errors: [UInt8] {
+    var documents: [UInt8] = []
+    for device in reports.flatMap({ $0?.failedDevices ?? [] }) {
+      documents.appendElement("PnsErrorDetails", attributes: XMLNamespace.ofDescriptions) {
+        $0.appendElement("RegistrationId", device.registration.description)
+        $0.appendElement("Platform", name(of: device.platform))
+        $0.appendElement("NotificationSystemError", Self.name(of: device.outcome, reason: device.reason))
+        if !device.reason.isEmpty { $0.appendElement("Reason", device.reason) }
+      }
+      documents.append(UInt8(ascii: "\n"))
+    }
+    return documents
   }
 
   /// The devices per platform and Azure's name of an outcome.
@@ -114,4 +147,9 @@ struct NotificationDetails: Sendable {
     case (.unconfirmed, _): "PnsServerError"
     }
   }
+}
+
+extension SendReport {
+  /// Empty if the ledger does not list the devices.
+  fileprivate var failedDevices: [DeviceResult] { devices?.filter { $0.outcome != .delivered } ?? [] }
 }

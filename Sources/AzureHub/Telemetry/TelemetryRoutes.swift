@@ -10,6 +10,7 @@ struct TelemetryRoutes: Sendable {
   static let lag: Duration = .seconds(600)
   /// The most reports that are read at a time.
   private static let readAtOnce = 8
+  private static let errorsFile = "errors.xml"
 
   let operations: FrontEndOperations
 
@@ -18,22 +19,36 @@ struct TelemetryRoutes: Sendable {
       AzureRoute(.get, "messages/{id}", .send) { try await details($0, by: $1) },
       AzureRoute(.get, "messages/$batch/{id}", .send) { try await details($0, by: $1) },
       AzureRoute(.get, "schedulednotifications/{id}", .send) { try await details($0, by: $1) },
+      AzureRoute(signed: .get, "messages/{id}/\(Self.errorsFile)") { try await errors($0) },
+      AzureRoute(signed: .get, "messages/$batch/{id}/\(Self.errorsFile)") { try await errors($0) },
     ]
   }
 
   private func details(_ request: AzureRequest, by caller: Caller) async throws -> Response {
     guard let id = request.parameters.first.flatMap({ NotificationID($0) }) else { throw Self.unknown }
-    let reports = try await reports(of: id, for: caller)
+    let reports = try await reports(of: id, hub: caller.hubName)
     let now = operations.clock.now()
     // A send that was accepted just now has no report, and must be found nevertheless.
     let mayCome = id.acceptedAt.map { now - $0 < Self.lag && $0 - now < Self.lag } ?? false
     guard mayCome || reports.contains(where: { $0 != nil }) else { throw Self.unknown }
     let path = id.count == nil ? "messages/\(id)" : "messages/$batch/\(id)"
-    return AzureAnswer.document(
-      NotificationDetails(id: id, location: request.location(path), reports: reports).document)
+    var details = NotificationDetails(
+      id: id, location: request.location(path), reports: reports, isOlder: request.isOlder)
+    if details.hasErrors {
+      details.errorsURL = SignedURL.url("\(path)/\(Self.errorsFile)", request, caller.hubName, operations)
+    }
+    return AzureAnswer.document(details.document)
   }
 
-  private func reports(of id: NotificationID, for caller: Caller) async throws -> [SendReport?] {
+  private func errors(_ request: AzureRequest) async throws -> Response {
+    guard let hub = request.hub, let id = request.parameters.first.flatMap({ NotificationID($0) }) else {
+      throw Self.unknown
+    }
+    let reports = try await reports(of: id, hub: hub)
+    return AzureAnswer.document(NotificationDetails(id: id, location: "", reports: reports).errors)
+  }
+
+  private func reports(of id: NotificationID, hub: HubName) async throws -> [SendReport?] {
     let sends = id.sends
     var reports = [SendReport?](repeating: nil, count: sends.count)
     try await withThrowingTaskGroup(of: (Int, SendReport?).self) { group in
@@ -42,7 +57,7 @@ struct TelemetryRoutes: Sendable {
         guard next < sends.count else { return }
         let index = next
         next += 1
-        group.addTask { (index, try await operations.report(of: sends[index], for: caller)) }
+        group.addTask { (index, try await operations.report(of: sends[index], hub: hub)) }
       }
       for _ in 0..<Self.readAtOnce { readNext() }
       while let (index, report) = try await group.next() {

@@ -16,8 +16,9 @@ extension FrontEndOperations {
     try await caller.hub.metrics.countingRefusals {
       let key = try IdempotencyKey(of: request.request.headers)
       let now = clock.now()
-      let submission = try Submission(
-        fields, at: moment, from: SendOrigin(request.request, by: caller, at: now), isRepeatable: key != nil)
+      let submission = try await Submission(
+        fields, at: moment, from: SendOrigin(request.request, by: caller, at: now), isRepeatable: key != nil
+      ).resolved(by: templates)
       return try await idempotency.run(
         key, for: Fingerprint(pieces), by: caller, at: now, id: submission.send.id
       ) { try await intake.accept(submission.identified(as: $0), into: caller.hub) }
@@ -63,12 +64,9 @@ extension FrontEndOperations {
     }
   }
 
-  /// The report of a send of the caller's hub; nil if it is unknown, or was accepted a moment ago. Throws
-  /// `.historyUnavailable`.
-  package func report(of send: SendID, for caller: Caller) async throws -> SendReport? {
-    guard let report = try await tracking.report(of: send, hub: caller.hub.name), report.hub == caller.hub.name else {
-      return nil
-    }
+  /// The report of a send of the hub; nil if it is unknown, or was accepted a moment ago. Throws `.historyUnavailable`.
+  package func report(of send: SendID, hub: HubName) async throws -> SendReport? {
+    guard let report = try await tracking.report(of: send, hub: hub), report.hub == hub else { return nil }
     return report
   }
 }

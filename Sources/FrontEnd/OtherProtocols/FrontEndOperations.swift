@@ -18,6 +18,7 @@ package struct FrontEndOperations: Sendable {
   let access: AccessControl
   let intake: SendIntake
   let idempotency: Idempotency
+  let templates: HubTemplates
   let tracking: TrackingRoutes
 
   /// Handles a request of a caller who has one of the scopes, and records refusals; without scopes any caller may.
