@@ -122,6 +122,68 @@ struct JobTests {
     }
   }
 
+  /// As Java's client writes it: the URL is a CDATA section, so that its `&` is not escaped.
+  @Test func importReadsTheResultOfAnotherJobAtItsSignedURL() async throws {
+    try await AzureHarness.run { harness in
+      let row = try await harness.register(Self.row(1))
+      let export = try url("OutputFilePath", of: try await run(Self.job("ExportRegistrations"), harness))
+      try await harness.registry.remove(row.id, hub: Self.hub, user: row.user, at: harness.clock.now())
+      let job = try await run(Self.job("ImportUpsertRegistrations", export), harness)
+      #expect(job.value("Status") == "Completed")
+      let restored = try await harness.registry.registration(row.id, hub: Self.hub)
+      #expect(restored?.handle == row.handle && restored?.tags == row.tags && restored?.user == row.user)
+      // The list names the file, without its signature.
+      let list = try await harness.request(.GET, "/orders/jobs", as: .full)
+      let name = String(export.prefix { $0 != "?" })
+      #expect(list.text.contains("<ImportFileUri>\(name)</ImportFileUri>"), "\(list.text)")
+
+      // Another file under the same signature, a changed expiry, and the URL after its day.
+      let forged = [
+        export.replacing("/output", with: "/failed"), export.replacing("se=", with: "se=9"),
+        export.replacing("sig=", with: "sig=0"), name,
+      ]
+      for url in forged { try await refuses(url, harness) }
+      harness.clock.advance(by: SignedURL.lifetime)
+      try await refuses(export, harness)
+    }
+  }
+
+  private func refuses(_ url: String, _ harness: AzureHarness) async throws {
+    let reply = try await harness.request(
+      .POST, "/orders/jobs", as: .full, body: Self.job("ImportUpsertRegistrations", url))
+    #expect(reply.status == 400 && reply.text.contains("ImportFileUri"), "\(url): \(reply.text)")
+  }
+
+  @Test func updateNeedsTheRegistrationAndUpsertDoesNot() async throws {
+    try await AzureHarness.run { harness in
+      let row = try await harness.register(Self.row(1))
+      func line(_ id: String) -> String {
+        "<AppleRegistrationDescription><RegistrationId>\(id)</RegistrationId><Tags>$UserId:{alice},sport</Tags>"
+          + "<DeviceToken>\(String(format: "%064x", id.count))</DeviceToken></AppleRegistrationDescription>"
+      }
+      try harness.file("both.txt", [line("\(row.id)"), line("5-5-5")].joined(separator: "\n"))
+      let update = try await run(Self.job("ImportUpdateRegistrations", "file:both.txt"), harness)
+      let failed = try await harness.request(.GET, path(try url("FailedFilePath", of: update)), as: nil)
+      #expect(failed.text == "2 the registration does not exist\n")
+      #expect(try await harness.registry.registration(row.id, hub: Self.hub)?.tags.contains("sport") == true)
+      let upsert = try await run(Self.job("ImportUpsertRegistrations", "file:both.txt"), harness)
+      let output = try await harness.request(.GET, path(try url("OutputFilePath", of: upsert)), as: nil)
+      #expect(output.text == "1 \(row.id)\n2 \(RegistrationID(azure: "5-5-5"))\n")
+    }
+  }
+
+  @Test func jobOfAnotherHubDoesNotExist() async throws {
+    try await AzureHarness.run { harness in
+      let job = try await run(Self.job("ExportRegistrations"), harness)
+      let id = try #require(job.value("JobId"))
+      #expect(try await harness.request(.GET, "/orders/jobs/\(id)", as: .root).status == 200)
+      #expect(try await harness.request(.GET, "/default/jobs/\(id)", as: .root).status == 404)
+      // A signature holds for its hub.
+      let file = path(try url("OutputFilePath", of: job)).replacing("/orders/", with: "/default/")
+      #expect(try await harness.request(.GET, file, as: nil).status == 401)
+    }
+  }
+
   @Test func longLinesAreFoundAndSkipped() throws {
     let path = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString).path
     defer { try? FileManager.default.removeItem(atPath: path) }

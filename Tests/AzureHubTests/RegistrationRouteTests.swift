@@ -68,6 +68,52 @@ struct RegistrationRouteTests {
     }
   }
 
+  @Test func conditionThatDoesNotHoldChangesNothing() async throws {
+    try await AzureHarness.run { harness in
+      let path = "/orders/registrations/7-7-1"
+      let first = try await harness.request(.PUT, path, as: .listen, headers: [Self.type], body: Self.apple())
+      let tag = try #require(first["ETag"])
+      // Without a condition the last writer wins.
+      let second = try await harness.request(.PUT, path, as: .listen, headers: [Self.type], body: Self.apple("sport"))
+      #expect(second.status == 200 && second["ETag"] != tag)
+      for stale in [tag, "\"1\"", "W/\"1\"", "1, \(tag)"] {
+        for method in [HTTPMethod.PUT, .DELETE] {
+          let reply = try await harness.request(
+            method, path, as: .listen, headers: [Self.type, ("If-Match", stale)],
+            body: method == .PUT ? Self.apple("art") : "")
+          #expect(reply.status == 412 && reply.text.hasPrefix("<Error><Code>412</Code>"), "\(stale): \(reply.text)")
+        }
+      }
+      let kept = try await harness.request(.GET, path, as: .listen)
+      #expect(kept["ETag"] == second["ETag"] && kept.text == second.text)
+      // One of several holds.
+      let list = "\"1\", \(try #require(second["ETag"]))"
+      let removed = try await harness.request(.DELETE, path, as: .listen, headers: [("If-Match", list)])
+      #expect(removed.status == 200)
+    }
+  }
+
+  @Test(arguments: [
+    ("Apple", "DeviceToken", token.lowercased(), token), ("Apple", "devicetoken", token, token),
+    ("Gcm", "GcmRegistrationId", "it''s", "it's"), ("FcmV1", "FcmV1RegistrationId", "a:b", "a:b"),
+  ])
+  func registrationIsFoundByTheNameOfItsHandle(type: String, name: String, filter: String, handle: String) async throws
+  {
+    try await AzureHarness.run { harness in
+      let element = type == "Apple" ? "DeviceToken" : "\(type)RegistrationId"
+      for value in [handle, handle.replacing(handle.suffix(1), with: "0")] where type != "Apple" || value == handle {
+        let created = try await harness.request(
+          .POST, "/orders/registrations?api-version=2020-06", as: .listen, headers: [Self.type],
+          body: RegistrationDescriptionTests.entry(type, "<\(element)>\(value)</\(element)>"))
+        #expect(created.status == 200, "\(created.text)")
+      }
+      let query = "\(name) eq '\(filter)'".addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+      let found = try await harness.request(.GET, "/orders/registrations?$filter=\(query)", as: .listen)
+      #expect(found.status == 200, "\(found.text)")
+      #expect(try entries(found).map(\.handle) == [handle], "\(found.text)")
+    }
+  }
+
   @Test func clientMayBringAnIDOfItsOwn() async throws {
     try await AzureHarness.run { harness in
       let path = "/orders/registrations/123-234-1?api-version=2014-09"

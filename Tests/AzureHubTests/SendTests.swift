@@ -215,32 +215,57 @@ import Testing
     }
   }
 
-  @Test func aBatchIsRefusedAsAWhole() async throws {
-    func body(_ devices: String) -> String {
-      "--b\r\nContent-Disposition: inline; name=notification\r\n\r\n{}\r\n--b\r\n"
-        + "Content-Disposition: inline; name=devices\r\n\r\n\(devices)\r\n--b--"
+  private static func part(_ name: String, _ content: String) -> String {
+    "--b\r\nContent-Disposition: inline; name=\(name)\r\n\r\n\(content)\r\n"
+  }
+
+  /// A batch to as many handles, each of them another.
+  private static func batch(toHandles count: Int) -> String {
+    let handles = (0..<count).map { String(format: "\"%064x\"", $0) }.joined(separator: ",")
+    return part("notification", "{}") + part("devices", "[\(handles)]") + "--b--"
+  }
+
+  private static let batchHeaders = [
+    ("Content-Type", "multipart/mixed; boundary=b"), ("ServiceBusNotification-Format", "apple"),
+  ]
+
+  @Test func aBatchMayHaveAThousandHandles() async throws {
+    try await AzureHarness.run { harness in
+      let reply = try await harness.request(
+        .POST, "/orders/messages/$batch?direct", headers: Self.batchHeaders, body: Self.batch(toHandles: 1000))
+      #expect(reply.status == 201, "\(reply.text)")
+      let sends = try harness.sink.sends()
+      #expect(sends.map(\.audience) == (0..<1000).map { .device(.apns, handle: String(format: "%064x", $0)) })
+      let text = try #require(reply["Location"]?.split(separator: "?").first?.split(separator: "/").last)
+      #expect(NotificationID(String(text))?.sends == sends.map(\.id))
     }
-    let many = "[" + (0...1000).map { String(format: "\"%04x\"", $0) }.joined(separator: ",") + "]"
+  }
+
+  @Test func aBatchIsRefusedAsAWhole() async throws {
+    let notification = Self.part("notification", "{}")
+    func body(_ devices: String) -> String { notification + Self.part("devices", devices) + "--b--" }
+    let missing = "Could not find a part of the multipart content supplied"
     let cases = [
-      ("--b--", "Could not find a part of the multipart content supplied"), (body("[]"), "no device"),
-      (body(#"["0a","xyz"]"#), "hexadecimal"), (body(many), "1000"), (body("{}"), "devices"),
+      ("--b--", missing), (notification + "--b--", missing), (Self.part("devices", #"["0a"]"#) + "--b--", missing),
+      (body("[]"), "no device"), (body(#"["0a","xyz"]"#), "hexadecimal"), (Self.batch(toHandles: 1001), "1000"),
+      (body("{}"), "devices"),
     ]
     try await AzureHarness.run { harness in
       for (body, reason) in cases {
         let reply = try await harness.request(
-          .POST, "/orders/messages/$batch?direct",
-          headers: [("Content-Type", "multipart/mixed; boundary=b"), ("ServiceBusNotification-Format", "apple")],
-          body: body)
+          .POST, "/orders/messages/$batch?direct", headers: Self.batchHeaders, body: body)
         #expect(reply.status == 400 && reply.text.contains(reason), "\(reply.text)")
       }
+      let other = try await harness.request(
+        .POST, "/orders/messages/$batch?direct",
+        headers: [("Content-Type", "application/json"), ("ServiceBusNotification-Format", "apple")], body: body("[]"))
+      #expect(other.status == 400 && other.text.contains("boundary"), "\(other.text)")
       #expect(try harness.sink.sends().isEmpty)
     }
   }
 
   @Test func aRepeatedKeyGivesTheSameIDs() async throws {
-    let batch =
-      "--b\r\nContent-Disposition: inline; name=notification\r\n\r\n{}\r\n--b\r\n"
-      + "Content-Disposition: inline; name=devices\r\n\r\n[\"0a\",\"0b\"]\r\n--b--"
+    let batch = Self.part("notification", "{}") + Self.part("devices", #"["0a","0b"]"#) + "--b--"
     try await AzureHarness.run { harness in
       for (path, type, body, count) in [
         ("/orders/messages", "application/json", "{}", 1),
