@@ -3,14 +3,14 @@ import Foundation
 
 /// A connection string of Azure Notification Hubs: where a namespace is, and a rule's key.
 ///
-/// `Endpoint=sb://host[:port]/;SharedAccessKeyName=…;SharedAccessKey=…`, with an optional `EntityPath`, the hub.
+/// `Endpoint=sb://host[:port]/[path/];SharedAccessKeyName=…;SharedAccessKey=…`, with an optional `EntityPath`, the hub.
 struct AzureConnection: Sendable {
   /// A text that is no such string. The error contains no part of it.
   struct Invalid: Error, CustomStringConvertible {
     let description: String
   }
 
-  /// Scheme, host and port, without a slash at the end.
+  /// Scheme, host, port and path, without a slash at the end.
   let base: String
   let rule: String
   private let key: String
@@ -41,7 +41,9 @@ struct AzureConnection: Sendable {
     guard ["sb", "https", "amqps"].contains(scheme) || (scheme == "http" && isLoopback) else {
       throw Invalid(description: "must have an Endpoint of sb, or of http on a loopback address")
     }
-    base = "\(scheme == "http" ? "http" : "https")://\(host)" + (url.port.map { ":\($0)" } ?? "")
+    // Azure has no path; Fanfare has one with `azure.prefix`.
+    let path = url.percentEncodedPath.split(separator: "/").map { "/\($0)" }.joined()
+    base = "\(scheme == "http" ? "http" : "https")://\(host)" + (url.port.map { ":\($0)" } ?? "") + path
   }
 
   /// The value of `Authorization` for a hub, good for an hour.

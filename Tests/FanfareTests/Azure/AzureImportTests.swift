@@ -16,6 +16,12 @@ import Testing
     #expect(token.contains("&sig=1Qx7ajqigqQwI48UzPbl5jY2B6YVtXdcT6hMemYLCGI%3d&se=1000003600&skn=Full"), "\(token)")
     let local = try AzureConnection("Endpoint=http://127.0.0.1:8080/;SharedAccessKeyName=F;SharedAccessKey=k")
     #expect(local.base == "http://127.0.0.1:8080" && local.hub == nil)
+    // As `fanfare azure connection-string` prints it with azure.prefix.
+    let prefixed = try AzureConnection("Endpoint=sb://push.example.com/anh/v1/;SharedAccessKeyName=F;SharedAccessKey=k")
+    #expect(prefixed.base == "https://push.example.com/anh/v1")
+    #expect(
+      prefixed.authorization(for: "Shop", at: Date())
+        .hasPrefix("SharedAccessSignature sr=https%3a%2f%2fpush.example.com%2fanh%2fv1%2fshop&"))
   }
 
   @Test(arguments: [
