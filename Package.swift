@@ -329,7 +329,7 @@ let package = Package(
       dependencies: [
         "fanfare", "fanfare-dev", "EmbeddedKafka", "FanfareCore", "FrontEnd", "PostgreSQL", "PrivatePostgreSQL",
         "RDKafka",
-        "Registry", "Roles", "Support", asyncHTTPClient, crypto, logging, nioCore, nioHTTP1, nioPosix,
+        "Registry", "Roles", "Support", asyncHTTPClient, logging, nioCore, nioHTTP1, nioPosix,
       ],
       exclude: ["Azure/clients.py", "Console", "Schemathesis"], swiftSettings: house),
   ],

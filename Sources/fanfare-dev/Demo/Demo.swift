@@ -23,11 +23,22 @@ struct Demo {
     case stream(sends: Int)
     /// One broadcast, by a worker in another process that can be killed.
     case broadcast(devices: Int)
+    /// Registrations and sends in Azure's protocol.
+    case azure(AzureLoad)
+
+    /// Whether the worker is another process.
+    var hasOwnWorker: Bool {
+      if case .broadcast = self { true } else { false }
+    }
   }
 
   let show: Show
   let port: Int
   let isOnce: Bool
+  /// Open in each demonstration, for clients of the user.
+  private let door = AzureTour.Door()
+
+  init(show: Show, port: Int, isOnce: Bool) { (self.show, self.port, self.isOnce) = (show, port, isOnce) }
 
   /// Runs the demonstration, then waits for the user unless `isOnce`.
   ///
@@ -42,6 +53,7 @@ struct Demo {
         Console.error("Left behind: \(directory.path): \(error)")
       }
     }
+    try door.writeRule(in: directory)
     let (settings, _) = try await Settings.withWorkshop {
       try await Settings.load(file: nil, environment: environment(in: directory), readFurther: $0)
     }
@@ -83,7 +95,7 @@ struct Demo {
       // Opal is the operator of the examples in the documentation.
       "FANFARE_HUB_DEFAULT_AUTHENTICATION_OPERATORS": "\(Self.operatorName),opal",
       "FANFARE_API_PORT": "\(port)",
-    ]
+    ].merging(door.environment(in: directory)) { $1 }
   }
 
   private func run(
@@ -114,35 +126,40 @@ struct Demo {
     let (api, frontEnd) = try APIRole.services(
       runtime, client: client("api"), registry: registry, history: store, configuration: settings.api.frontEnd,
       hubs: hubs, backlog: backlog)
-    let visit: TourService
     var services = ledger.services + api.services
     var checks = ledger.checks + api.checks
-    switch show {
-    case .stream(let sends):
+    if !show.hasOwnWorker {
       let worker = try WorkerRole.services(
         runtime, client: client("worker"), registry: registry, senders: [.default: senders])
       services += worker.services
       checks = worker.checks + checks
-      let operations = runtime.operationsServer(runtime.routes(checks: checks))
-      // The tour prints its address.
-      services.append(Listener(section: "operations", service: operations))
+    }
+    let operations = runtime.operationsServer(runtime.routes(checks: checks))
+    // The tour prints its address.
+    services.append(Listener(section: "operations", service: operations))
+    // Of other processes of this deployment.
+    var environment = environment(in: directory)
+    environment["FANFARE_KAFKA_BOOTSTRAP_SERVERS"] = cluster.bootstrapServers
+    let visit: TourService
+    switch show {
+    case .stream(let sends):
       let tour = Tour(
         sends: sends, isOnce: isOnce, frontEnd: frontEnd, operations: operations, simulator: simulator, ledger: store,
         endpoints: endpoints, checks: checks)
       visit = TourService { try await tour.run() }
     case .broadcast(let devices):
-      let worker = DemoWorker(
-        directory: directory,
-        environment: environment(in: directory).merging([
-          "FANFARE_KAFKA_BOOTSTRAP_SERVERS": cluster.bootstrapServers, "FANFARE_HUB_DEFAULT_SIMULATOR": keys,
-          "FANFARE_WORKER_PAGE_DEVICES": "\(BroadcastTour.pageDevices(of: devices))",
-        ]) { $1 })
+      environment["FANFARE_HUB_DEFAULT_SIMULATOR"] = keys
+      environment["FANFARE_WORKER_PAGE_DEVICES"] = "\(BroadcastTour.pageDevices(of: devices))"
       let tour = BroadcastTour(
-        devices: devices, isOnce: isOnce, frontEnd: frontEnd, registry: registry, simulator: simulator, worker: worker,
+        devices: devices, isOnce: isOnce, frontEnd: frontEnd, registry: registry, simulator: simulator,
+        worker: DemoWorker(directory: directory, environment: environment),
         strays: Strays(client: try client("strays"), topics: settings.kafka.topics, logger: runtime.logger),
         checks: checks)
-      services.append(
-        Listener(section: "operations", service: runtime.operationsServer(runtime.routes(checks: checks))))
+      visit = TourService { try await tour.run() }
+    case .azure(let load):
+      let tour = AzureTour(
+        load: load, isOnce: isOnce, door: door, frontEnd: frontEnd, simulator: simulator, ledger: store,
+        environment: environment, directory: directory, checks: checks)
       visit = TourService { try await tour.run() }
     }
     var role = RoleServices(services: services, checks: checks)

@@ -18,7 +18,7 @@ struct APIClient: Sendable {
   ///
   /// A request never waits for a connection that others use: with the default of 8 connections for each server, normal
   /// callers beside an attacker would be measured in the queue of this client.
-  private static let http: HTTPClient = {
+  static let http: HTTPClient = {
     var configuration = HTTPClient.Configuration.singletonConfiguration
     configuration.connectionPool.retryConnectionEstablishment = false
     configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 256

@@ -34,7 +34,7 @@ import Testing
   @Test func tutorialRunsUnchanged() async throws {
     try await AzureSettings.withDeployment { deployment, api in
       let backend = TutorialBackend(door: AzureDoor(api))
-      for dialect in TutorialBackend.Dialect.all {
+      for dialect in AzureDialect.all {
         try await Self.tutorial(dialect, backend, deployment, api)
       }
       try await Self.audit(deployment)
@@ -42,7 +42,7 @@ import Testing
   }
 
   private static func tutorial(
-    _ dialect: TutorialBackend.Dialect, _ backend: TutorialBackend, _ deployment: Deployment, _ api: Caller
+    _ dialect: AzureDialect, _ backend: TutorialBackend, _ deployment: Deployment, _ api: Caller
   ) async throws {
     let handle = AzureSettings.handle("tutorial", dialect.platform)
     let id = try await backend.registrationID(for: handle)

@@ -1,4 +1,3 @@
-import Crypto
 import Foundation
 import NIOCore
 import NIOPosix
@@ -27,6 +26,8 @@ struct AzureDoor: Sendable {
   let hub: String
   let rule: String
   let key: String
+  /// The path in front of the hub's name.
+  var prefix = ""
   /// The query parameter of every request.
   var version = "api-version=2020-06"
 
@@ -38,14 +39,14 @@ struct AzureDoor: Sendable {
 
   /// A connection string with the scheme, which selects TLS (`sb`) or plain HTTP for the clients that accept it.
   func connectionString(scheme: String = "http") -> String {
-    "Endpoint=\(scheme)://\(address)/;SharedAccessKeyName=\(rule);SharedAccessKey=\(key)"
+    "Endpoint=\(scheme)://\(address)\(prefix)/;SharedAccessKeyName=\(rule);SharedAccessKey=\(key)"
   }
 
   /// Sends a request and returns the answer. `path` is below the hub, with its own query if it has one.
   func send(
     _ method: String, _ path: String, headers: [(String, String)] = [], body: String? = nil
   ) async throws -> Answer {
-    let target = "/\(hub)\(path)\(path.contains("?") ? "&" : "?")\(version)"
+    let target = "\(prefix)/\(hub)\(path)\(path.contains("?") ? "&" : "?")\(version)"
     var lines = [
       "\(method) \(target) HTTP/1.1", "Host: \(address)", "Authorization: \(token(for: target))",
       "TrackingId: \(UUID().uuidString.lowercased())", "x-ms-version: 2020-06",
@@ -61,26 +62,9 @@ struct AzureDoor: Sendable {
     return try Self.parsed(try await exchange(request))
   }
 
-  /// A token as .NET's SDK makes it: for the whole URL, with escapes in lower case.
-  func token(for target: String, validFor seconds: Int = 3600) -> String {
-    let resource = Self.escaped("http://\(address)\(target)".lowercased())
-    let expiry = Int(Date().timeIntervalSince1970) + seconds
-    let signature = HMAC<SHA256>.authenticationCode(
-      for: Data("\(resource)\n\(expiry)".utf8), using: SymmetricKey(data: Data(key.utf8)))
-    let text = Self.escaped(Data(signature).base64EncodedString())
-    return "SharedAccessSignature sr=\(resource)&sig=\(text)&se=\(expiry)&skn=\(Self.escaped(rule))"
-  }
-
-  /// Percent-encodes everything but letters, digits and `-_.`, with escapes in lower case.
-  static func escaped(_ text: String) -> String {
-    text.utf8.map { byte in
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."):
-        String(UnicodeScalar(byte))
-      default: "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16)
-      }
-    }.joined()
+  /// A token as .NET's SDK makes it: for the whole URL.
+  func token(for target: String) -> String {
+    AzureClient.token(for: "http://\(address)\(target)", rule: rule, key: key)
   }
 
   private func exchange(_ request: String) async throws -> String {

@@ -7,8 +7,9 @@ import Testing
 /// `fanfare azure import`: a hub's registrations move from one Fanfare, which plays Azure, to another.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct AzureMigrationTests {
   @Test func registrationsMoveWithTagsTemplatesAndIDs() async throws {
-    try await AzureSettings.withDeployment { azure, api in
-      let door = AzureDoor(api)
+    try await AzureSettings.withDeployment(["FANFARE_AZURE_PREFIX": "anh/v1"]) { azure, api in
+      var door = AzureDoor(api)
+      door.prefix = "/anh/v1"
       try await Self.populate(door)
       let from = azure.directory.appending(path: "connection")
       try Data(door.connectionString().utf8).write(to: from)
@@ -47,7 +48,7 @@ import Testing
   private static func populate(_ door: AzureDoor) async throws {
     let backend = TutorialBackend(door: door)
     for number in 0..<250 {
-      let dialect = TutorialBackend.Dialect.all[number % 3]
+      let dialect = AzureDialect.all[number % 3]
       let answer = try await backend.register(
         "20\(number)-77\(number)-1", AzureSettings.handle("moves\(number)", dialect.platform), dialect,
         user: "user-\(number % 40)", tags: ["news", "group-\(number % 7)"])
