@@ -75,6 +75,7 @@ import Testing
     ),
     (["faults", "--devices", "999"], "--devices"), (["faults", "--row", "earthquake"], "--row"),
     (["faults", "--quick", "--row", "GOAWAY"], "--quick"), (["demo", "--broadcast", "2000"], "--broadcast"),
+    (["demo", "--azure", "0"], "--azure"), (["azure", "import"], "--from"),
   ])
   func badOptionIsNamed(command: [String], option: String) async throws {
     let (status, _, errors) = try await run(command, environment: Self.kafka)
@@ -107,6 +108,41 @@ import Testing
   @Test func unknownVariableIsNamed() async throws {
     let (_, _, errors) = try await run(["audit"], environment: ["FANFARE_WORKER_MAXIMUM_RECORD": "1"])
     #expect(errors.hasPrefix("fanfare: unknown environment variables: FANFARE_WORKER_MAXIMUM_RECORD ("), "\(errors)")
+  }
+
+  @Test func connectionStringIsPrintedForTheRule() async throws {
+    let keys = (1...3).map { "marked-secret-number-\($0)" }
+    try await withDirectory("rules") { directory in
+      let rules = directory.appending(path: "rules")
+      try Data("Listen Listen \(keys[0])\nFull Listen,Send,Manage \(keys[1]) \(keys[2])\n".utf8).write(to: rules)
+      try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: rules.path)
+      let environment = Self.demo.merging([
+        "FANFARE_AZURE_ENABLED": "true", "FANFARE_HUB_DEFAULT_AZURE_RULES_FILE": rules.path, "FANFARE_API_PORT": "8080",
+      ]) { $1 }
+      func run(_ options: String..., with more: [String: String] = [:]) async throws -> (Int32, [String], String) {
+        try await self.run(["azure", "connection-string"] + options, environment: environment.merging(more) { $1 })
+      }
+      let secondary = try await run("--rule", "Full", "--host", "push.example.com", "--secondary")
+      #expect(secondary.0 == 0 && secondary.2 == "", "\(secondary.2)")
+      #expect(
+        secondary.1 == ["Endpoint=sb://push.example.com/;SharedAccessKeyName=Full;SharedAccessKey=\(keys[2])"])
+      let own = try await run("--rule", "Listen", "--plain", with: ["FANFARE_AZURE_PREFIX": "anh/v1"])
+      #expect(own.1 == ["Endpoint=http://127.0.0.1:8080/anh/v1/;SharedAccessKeyName=Listen;SharedAccessKey=\(keys[0])"])
+      let named = try await run("--rule", "Full", with: ["FANFARE_AZURE_HOSTS": "ns.example.com"])
+      #expect(named.1 == ["Endpoint=sb://ns.example.com/;SharedAccessKeyName=Full;SharedAccessKey=\(keys[1])"])
+      let closed = try await run("--rule", "Full", "--host", "h", with: ["FANFARE_AZURE_ENABLED": "false"])
+      #expect(closed.0 == 0 && closed.2.contains("azure.enabled is false"), "\(closed)")
+
+      for (refused, words) in [
+        (try await run(), "--rule must be one of Listen, Full"),
+        (try await run("--rule", "None"), "--rule must be one of Listen, Full"),
+        (try await run("--rule", "Listen", "--secondary"), "the rule Listen has one key only"),
+        (try await run("--hub", "shop", "--rule", "Full"), "there is no hub shop"),
+      ] {
+        #expect(refused.0 == 64 && refused.1.isEmpty && refused.2.contains(words), "\(refused)")
+        #expect(!refused.2.contains("marked-secret"))
+      }
+    }
   }
 
   /// No broker; a role would wait two seconds for its answer about the topics.
@@ -252,6 +288,18 @@ import Testing
     #expect((report["rejected"] as? Int ?? 0) > 0)
     #expect(
       lines.contains { $0.contains("arrived     on alice's iPhone") && $0.contains("From bob: Hello from Kafka") })
+  }
+
+  @Test(.timeLimit(.minutes(3))) func demoOfAzureEndsExact() async throws {
+    let (status, lines, errors) = try await run(["demo", "--azure", "100", "--sends", "40", "--once"])
+    #expect(status == 0, "\(errors)")
+    let last = try #require(lines.last)
+    let report = try #require(try JSONSerialization.jsonObject(with: Data(last.utf8)) as? [String: Any])
+    #expect(report["registrations"] as? Int == 100 && report["sends"] as? Int == 40, "\(last)")
+    #expect(report["arrived"] as? Int == report["pushes"] as? Int && report["repeated"] as? Int == 0, "\(last)")
+    #expect(report["wrongInLedger"] as? Int == 0, "\(last)")
+    let audit = try #require(report["audit"] as? [String: Int])
+    #expect(audit == ["accepted": 40, "settled": 40, "inFlight": 0, "lost": 0], "\(last)")
   }
 
   /// Even the smallest broadcast runs long enough for a pause and two killed workers.
