@@ -2,6 +2,7 @@ package import FanfareCore
 
 /// Removes the registrations of apps that have not been seen for long, by walking all registrations in small steps.
 ///
+/// A device goes as a whole: an app that still registers a template keeps the registration without one, too.
 /// There is no index by age: it would cost a write at every start of every app, and expiry may be hours late.
 package struct RegistrationExpiry: Sendable {
   /// The number of registrations examined in one step; small, because removing holds the registry's write lock.

@@ -25,7 +25,9 @@ package protocol RegistrationDirectory: Sendable {
     -> Registration
 
   /// Removes registrations in a slice with an earlier `Registration.seenAt`, and leaves tombstones.
-  /// Examines at most `limit` registrations, 1 or more.
+  ///
+  /// The registrations of one handle are removed together, in the slice or not: when none of them was seen since.
+  /// Examines at most `limit` registrations of the slice, 1 or more.
   func expire(
     seenBefore: UnixTime, hub: HubName, of slice: RegistrationSlice, limit: Int, at now: UnixTime
   ) async throws -> ExpiryStep

@@ -158,6 +158,13 @@ struct PostgreSQLRegistrationTable: RegistrationTable {
     return rows.count == 0 ? nil : try StoredRegistration(rows, 0, hub: hub).registration
   }
 
+  func quarantinedTemplates(ofHandle handle: String, at now: UnixTime) throws -> [Registration] {
+    let rows = try connection.query(
+      Self.selectQuarantinedTemplates,
+      [.text(hub.rawValue), .text(handle), .text(TemplateRow.end(ofHandle: handle)), .time(now)])
+    return try (0..<rows.count).compactMap { try StoredRegistration(rows, $0, hub: hub).registration }
+  }
+
   func quarantine(_ registration: Registration, at now: UnixTime, until end: UnixTime) throws {
     try connection.query(
       Self.insertQuarantined,
@@ -381,6 +388,8 @@ extension PostgreSQLRegistrationTable {
     SELECT \(quarantineColumns) FROM quarantine WHERE hub = $1 AND installation = $2 AND ends_at > $3
     ORDER BY dropped_at DESC LIMIT 1
     """)
+  private static let selectQuarantinedTemplates = PreparedStatement(
+    "SELECT \(quarantineColumns) FROM quarantine WHERE hub = $1 AND handle > $2 AND handle < $3 AND ends_at > $4")
   private static let insertQuarantined = PreparedStatement(
     """
     INSERT INTO quarantine (hub, id, username, platform, handle, installation, tags, registered_at, created_at, seen_at,

@@ -134,7 +134,7 @@ extension PostgreSQLRegistry: RegistrationDirectory {
       try PostgreSQLRegistrationTable($0, hub).scan(seenBefore: seenBefore, of: slice, limit: max(1, limit))
     }
     let (removed, examined) = try await remove(scan.stale, at: now) { connection, id in
-      try PostgreSQLRegistrationTable(connection, hub).expire(id, seenBefore: seenBefore, at: now).map { [$0] } ?? []
+      try PostgreSQLRegistrationTable(connection, hub).expire(id, seenBefore: seenBefore, at: now)
     }
     // After an error the next step begins with the first registration that was not examined.
     return ExpiryStep(removed: removed.count, last: examined < scan.stale.count ? scan.stale[examined - 1] : scan.last)

@@ -64,6 +64,27 @@ extension RegistrationTable {
     return hasTemplates
   }
 
+  /// Removes the device of a registration: all registrations of its handle, which are quarantined for a time that is
+  /// not zero. Returns those that were removed: none when one of them shows that the device `isAlive`.
+  func removeDevice(
+    of id: RegistrationID, leaving tombstone: Tombstone, for quarantine: Duration = .zero,
+    isAlive: (Registration) -> Bool
+  ) throws -> [RegistrationID] {
+    guard let handle = try findToRemove(id, at: tombstone.at)?.registration?.handle else { return [] }
+    let all = try registrations(ofHandle: handle)
+    guard !all.contains(where: isAlive) else { return [] }
+    var removed: [RegistrationID] = []
+    for one in all {
+      // Only now locked: its app may have registered it again.
+      guard let stored = try findToRemove(one.id, at: tombstone.at), let registration = stored.registration,
+        registration.handle.hasSameBytes(as: handle), !isAlive(registration)
+      else { continue }
+      try retire(stored, registration, leaving: tombstone, for: quarantine)
+      removed.append(stored.id)
+    }
+    return removed
+  }
+
   /// Removes registrations as their user would.
   func removeAll(_ registrations: [Registration], at now: UnixTime) throws {
     for registration in registrations {

@@ -17,36 +17,33 @@ enum QuarantineKey {
 
 /// The rules of the quarantine, once for all stores.
 extension RegistrationTable {
-  /// Removes the row and quarantines its registration.
+  /// Removes the row, and quarantines its registration for a time that is not zero.
   func retire(
-    _ stored: StoredRegistration, _ registration: Registration, leaving tombstone: Tombstone,
-    within limits: RegistrationLimits
+    _ stored: StoredRegistration, _ registration: Registration, leaving tombstone: Tombstone, for quarantine: Duration
   ) throws {
-    if limits.quarantine > .zero {
-      try quarantine(registration, at: tombstone.at, until: tombstone.at + limits.quarantine)
-    }
+    if quarantine > .zero { try self.quarantine(registration, at: tombstone.at, until: tombstone.at + quarantine) }
     try remove(stored, leaving: tombstone)
   }
 
-  /// Removes a device that a push service reported dead, with all registrations of its handle, and quarantines them.
-  /// Returns those that were removed: none when the report is out of date for one of them.
+  /// Removes a device that a push service reported dead, and quarantines it. Returns the registrations that were
+  /// removed: none when the report is out of date for one of them.
   func drop(_ device: DeadDevice, within limits: RegistrationLimits, at now: UnixTime) throws -> [RegistrationID] {
-    guard let stored = try findToRemove(device.registration, at: now), let registration = stored.registration,
-      registration.handle.hasSameBytes(as: device.handle)
-    else { return [] }
-    let all = try registrations(ofHandle: registration.handle)
-    guard device.since.map({ since in all.allSatisfy { $0.registeredAt < since } }) ?? true else { return [] }
     let tombstone = Tombstone(cause: .dead, detail: device.reason, at: now)
-    try retire(stored, registration, leaving: tombstone, within: limits)
-    var removed = [stored.id]
-    for other in all where other.id != stored.id {
-      guard let stored = try findToRemove(other.id, at: now), let other = stored.registration,
-        other.handle.hasSameBytes(as: device.handle)
-      else { continue }
-      try retire(stored, other, leaving: tombstone, within: limits)
-      removed.append(stored.id)
+    return try removeDevice(of: device.registration, leaving: tombstone, for: limits.quarantine) { registration in
+      guard registration.handle.hasSameBytes(as: device.handle) else { return true }
+      return device.since.map { registration.registeredAt >= $0 } ?? false
     }
-    return removed
+  }
+
+  /// Takes a registration out of the quarantine that its user removes or its app registers again. The templates of an
+  /// installation go with it: the app has others now, or none.
+  func endQuarantine(of registration: Registration, at now: UnixTime) throws {
+    try endQuarantine(of: registration.id)
+    guard let installation = registration.heldInstallation else { return }
+    for template in try quarantinedTemplates(ofHandle: registration.handle, at: now)
+    where template.installation?.hasSameBytes(as: installation) == true {
+      try endQuarantine(of: template.id)
+    }
   }
 
   /// Brings a quarantined registration back as it was. Returns false when its id, address or installation is taken.

@@ -46,6 +46,8 @@ protocol RegistrationTable {
 
   /// The quarantined registration that the key names, without a lock.
   func quarantined(_ key: QuarantineKey, at now: UnixTime) throws -> Registration?
+  /// The quarantined registrations with a template that have the handle (in normal form), without a lock.
+  func quarantinedTemplates(ofHandle handle: String, at now: UnixTime) throws -> [Registration]
   /// Stores a copy of the registration in the quarantine.
   func quarantine(_ registration: Registration, at now: UnixTime, until end: UnixTime) throws
   /// Deletes the quarantined registration and the tombstone of its id.
@@ -207,7 +209,7 @@ extension RegistrationTable {
     _ registration: Registration, in claim: RegistrationClaim, insteadOf quarantined: Registration?,
     within limits: RegistrationLimits, at now: UnixTime
   ) throws -> Int {
-    if quarantined != nil { try endQuarantine(of: registration.id) }
+    if let quarantined { try endQuarantine(of: quarantined, at: now) }
     let former = try claim.holder == claim.id ? claim.stored?.registration : self.registration(claim.holder)
     try put(registration, in: claim)
     try displace(by: registration, in: claim, former: former?.user)
@@ -233,8 +235,8 @@ extension RegistrationTable {
       guard let stored = try findToRemove(row.id, at: now), let registration = stored.registration,
         registration.user.hasSameBytes(as: user)
       else { continue }
-      try retire(
-        stored, registration, leaving: Tombstone(cause: .surplus, detail: kept.description, at: now), within: limits)
+      let tombstone = Tombstone(cause: .surplus, detail: kept.description, at: now)
+      try retire(stored, registration, leaving: tombstone, for: limits.quarantine)
     }
     return surplus.count
   }
@@ -267,8 +269,10 @@ extension RegistrationTable {
     let unknown = RegistryError(.notFound, "there is no such registration")
     guard let stored = try findToRemove(id, at: now) else {
       // It must not come back from the quarantine.
-      guard try quarantined(.id(id), at: now)?.user.hasSameBytes(as: user) == true else { throw unknown }
-      return try endQuarantine(of: id)
+      guard let quarantined = try quarantined(.id(id), at: now), quarantined.user.hasSameBytes(as: user) else {
+        throw unknown
+      }
+      return try endQuarantine(of: quarantined, at: now)
     }
     guard stored.registration?.user.hasSameBytes(as: user) == true else { throw unknown }
     try remove(stored, leaving: Tombstone(cause: .removed, detail: "", at: now))
@@ -277,13 +281,9 @@ extension RegistrationTable {
     }
   }
 
-  /// Removes a registration that `scan` found. Returns nil when its app has been seen since.
-  func expire(_ id: RegistrationID, seenBefore moment: UnixTime, at now: UnixTime) throws -> RegistrationID? {
-    guard let stored = try findToRemove(id, at: now), let registration = stored.registration,
-      registration.seenAt < moment
-    else { return nil }
-    try remove(stored, leaving: Tombstone(cause: .expired, detail: "", at: now))
-    return id
+  /// Removes the device of a registration that `scan` found. Returns nothing when its app has been seen since.
+  func expire(_ id: RegistrationID, seenBefore moment: UnixTime, at now: UnixTime) throws -> [RegistrationID] {
+    try removeDevice(of: id, leaving: Tombstone(cause: .expired, detail: "", at: now)) { $0.seenAt >= moment }
   }
 
   /// `RegistrationDirectory.list`.

@@ -166,6 +166,16 @@ struct SQLiteRegistrationTable: RegistrationTable {
       .flatMap { try StoredRegistration($0, hub: hub).registration }
   }
 
+  func quarantinedTemplates(ofHandle handle: String, at now: UnixTime) throws -> [Registration] {
+    let sql = """
+      SELECT \(Self.quarantineColumns) FROM quarantine WHERE hub = ? AND handle > ? AND handle < ? AND ends_at > ?
+      """
+    return try Row.fetchAll(
+      db.cachedStatement(sql: sql),
+      arguments: [hub.rawValue, handle, TemplateRow.end(ofHandle: handle), now.milliseconds]
+    ).compactMap { try StoredRegistration($0, hub: hub).registration }
+  }
+
   /// The columns of a quarantined registration, as `StoredRegistration` reads them.
   static let quarantineColumns =
     "id, username, platform, handle, installation, tags, registered_at, NULL, created_at, seen_at, profile"

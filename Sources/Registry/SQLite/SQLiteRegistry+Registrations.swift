@@ -115,7 +115,7 @@ extension SQLiteRegistry: RegistrationDirectory {
     }
     guard !scan.stale.isEmpty else { return ExpiryStep(removed: 0, last: scan.last) }
     let removed = try await write(at: now) { db in
-      try scan.stale.compactMap { try SQLiteRegistrationTable(db, hub).expire($0, seenBefore: seenBefore, at: now) }
+      try scan.stale.flatMap { try SQLiteRegistrationTable(db, hub).expire($0, seenBefore: seenBefore, at: now) }
     }
     return ExpiryStep(removed: removed.count, last: scan.last)
   }

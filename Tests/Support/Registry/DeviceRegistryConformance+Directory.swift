@@ -1,4 +1,5 @@
 import FanfareCore
+import Registry
 import Testing
 
 extension DeviceRegistryConformance {
@@ -100,6 +101,22 @@ extension DeviceRegistryConformance {
       for id in old { #expect(try await store.registration(id, hub: store.hub) == nil) }
       #expect(try await store.registration(elsewhere.id, hub: other) == elsewhere)
       _ = try await store.complete(pending, "alice", "pending", at: .start + .seconds(61))
+    },
+    Self("a device expires as a whole, when none of its registrations was seen since") { store in
+      let native = try await store.register("ann", "h")
+      let first = try await store.register("ann", "h", template: "a")
+      let second = try await store.register("ann", "h", template: "b", at: .start + .seconds(10))
+      let other = try await store.register("ann", "h2", template: "a", at: .start + .seconds(20))
+      func expire(_ seconds: Int) async throws -> Int {
+        let moment = UnixTime.start + .seconds(seconds)
+        return try await store.expire(seenBefore: moment, hub: store.hub, of: .whole, limit: 9, at: moment).removed
+      }
+      #expect(try await expire(10) == 0, "the app still registers one of the templates")
+      for one in [native, first, second] { #expect(try await store.registration(one.id, hub: store.hub) == one) }
+      #expect(try await expire(11) == 3)
+      #expect(try await store.list(.everyone, hub: store.hub, of: .whole, limit: 9).registrations == [other])
+      let graves = try await store.tombstones(hub: store.hub, since: .start, cause: .expired, after: nil, limit: 9)
+      #expect(Set(graves.map(\.registration)) == [native.id, first.id, second.id])
     },
   ]
 }

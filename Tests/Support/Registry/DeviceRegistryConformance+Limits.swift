@@ -148,6 +148,27 @@ extension DeviceRegistryConformance {
       #expect((step.restored, step.taken) == (0, 2))
       #expect(try await store.rendered(.everyone, .devices(name: nil)) == [])
     },
+    Self("a quarantined installation takes its templates along when it is removed or registered again") { store in
+      for isRegisteredAgain in [false, true] {
+        let native = try await store.install("i", "ann", "h", templates: ["a", "b"])
+        let other = try await store.register("ann", "h", template: "c")
+        let rows = try await store.registrations(ofInstallation: "i", hub: store.hub)
+        try await store.drop(native, alsoRemoving: Set(rows.dropFirst().map(\.id) + [other.id]), at: .start)
+        if isRegisteredAgain {
+          _ = try await store.install("i", "ann", "h", templates: ["a"], at: .start + .seconds(1))
+        } else {
+          try await store.remove(native.id, hub: store.hub, user: "ann", at: .start + .seconds(1))
+        }
+        let before = try await store.registrations(ofInstallation: "i", hub: store.hub)
+        #expect(before.map { $0.profile?.template?.name } == (isRegisteredAgain ? [nil, "a"] : []))
+        let page = QuarantinePage(hub: store.hub, platform: nil, dropped: .start..<(.start + .seconds(9)))
+        let step = try await store.restore(page, isTrial: false, at: .start + .seconds(2))
+        #expect((step.restored, step.taken) == (1, 0), "only the registration of another id")
+        #expect(try await store.registration(other.id, hub: store.hub) == other)
+        #expect(try await store.registrations(ofInstallation: "i", hub: store.hub) == before)
+        if !isRegisteredAgain { try await store.remove(other.id, hub: store.hub, user: "ann", at: .start) }
+      }
+    },
     Self("after the quarantine the id is gone, and a user's removal is final") { store in
       let devices = [try await store.register("ann", "h0"), try await store.register("ann", "h1")]
       for device in devices { try await store.drop(device, at: .start) }
