@@ -114,6 +114,26 @@ struct RegistrationRouteTests {
     }
   }
 
+  @Test func ofConcurrentUpdatesWithOneTagExactlyOneIsMade() async throws {
+    try await AzureHarness.run { harness in
+      let path = "/orders/registrations/\(RegistrationID.random())?api-version=2020-06"
+      let written = try await harness.request(.PUT, path, as: .listen, headers: [Self.type], body: Self.apple())
+      let tag = try #require(written["ETag"])
+      let replies = try await withThrowingTaskGroup(of: AzureReply.self) { group in
+        for number in 0..<8 {
+          group.addTask {
+            try await harness.request(
+              .PUT, path, as: .listen, headers: [Self.type, ("If-Match", tag)], body: Self.apple("t\(number)"))
+          }
+        }
+        return try await group.reduce(into: [AzureReply]()) { $0.append($1) }
+      }
+      #expect(replies.map(\.status).sorted() == [200] + Array(repeating: 412, count: 7))
+      let read = try await harness.request(.GET, path, as: .listen)
+      #expect(read.text == replies.first { $0.status == 200 }?.text)
+    }
+  }
+
   @Test func clientMayBringAnIDOfItsOwn() async throws {
     try await AzureHarness.run { harness in
       let path = "/orders/registrations/123-234-1?api-version=2014-09"

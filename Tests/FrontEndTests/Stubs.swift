@@ -244,9 +244,13 @@ struct BrokenRegistry: DeviceRegistry, RegistrationDirectory {
   let error: any Error & Sendable
 
   func issue(hub: HubName, handle: String?, at now: UnixTime) async throws -> RegistrationID { throw error }
-  func complete(_ application: RegistrationRequest, at now: UnixTime) async throws -> Registration { throw error }
+  func complete(
+    _ application: RegistrationRequest, if condition: RegistrationCondition?, at now: UnixTime
+  ) async throws -> Registration { throw error }
   func install(_ application: InstallationRequest, at now: UnixTime) async throws -> Registration { throw error }
-  func remove(_ id: RegistrationID, hub: HubName, user: String, at now: UnixTime) async throws { throw error }
+  func remove(
+    _ id: RegistrationID, hub: HubName, user: String, if condition: RegistrationCondition?, at now: UnixTime
+  ) async throws { throw error }
   func registration(_ id: RegistrationID, hub: HubName) async throws -> Registration? { throw error }
   func hubs() async throws -> [HubName] { throw error }
   func resolve(_ queries: [AudienceQuery], limit: Int) async throws -> [AudiencePage] { throw error }

@@ -1,3 +1,5 @@
+import FanfareCore
+
 /// The condition of an `If-Match` field, compared weakly: clients write `"1"`, `W/"1"` or `1`.
 struct IfMatch: Hashable {
   /// Nil: any.
@@ -15,5 +17,8 @@ struct IfMatch: Hashable {
     tags = texts.contains("*") ? nil : texts
   }
 
-  func holds(for tag: String) -> Bool { tags?.contains(tag) ?? true }
+  /// The condition on the registration that a request changes.
+  var condition: RegistrationCondition {
+    { registration in tags?.contains(RegistrationEntry.tag(of: registration)) ?? true }
+  }
 }

@@ -29,13 +29,10 @@ struct RegistrationRoutes: Sendable {
       },
       AzureRoute(.put, "registrations/{id}", .listen) { request, caller in
         let id = RegistrationID(azure: request.parameters[0])
-        if let condition = IfMatch(request.header(.ifMatch)) {
-          guard let stored = try await operations.registry.registration(id, hub: caller.hubName) else {
-            throw Self.unknown
-          }
-          guard condition.holds(for: RegistrationEntry.tag(of: stored)) else { return changed(request) }
+        return try await unlessChanged(request) {
+          try await write(
+            request.parameters[0], id, request, if: IfMatch(request.header(.ifMatch))?.condition, by: caller)
         }
-        return try await write(request.parameters[0], id, request, by: caller)
       },
       AzureRoute(.get, "registrations/{id}", .listen) { request, caller in
         let stored = try await find(request, by: caller)
@@ -43,13 +40,11 @@ struct RegistrationRoutes: Sendable {
       },
       AzureRoute(.delete, "registrations/{id}", .listen) { request, caller in
         let stored = try await find(request, by: caller)
-        if let condition = IfMatch(request.header(.ifMatch)),
-          !condition.holds(for: RegistrationEntry.tag(of: stored))
-        {
-          return changed(request)
+        return try await unlessChanged(request) {
+          try await operations.remove(
+            stored, if: IfMatch(request.header(.ifMatch))?.condition, by: caller, request.original)
+          return AzureAnswer.empty(.ok)
         }
-        try await operations.remove(stored, by: caller, request.original)
-        return AzureAnswer.empty(.ok)
       },
       AzureRoute(.get, "registrations", .listen) { request, caller in
         if request.value("$filter") == nil, !SharedAccessRight.manage.isGranted(to: caller) {
@@ -71,10 +66,12 @@ struct RegistrationRoutes: Sendable {
 
   /// Creates or replaces a registration under an id that the client calls `name`.
   private func write(
-    _ name: String, _ id: RegistrationID, _ request: AzureRequest, by caller: Caller
+    _ name: String, _ id: RegistrationID, _ request: AzureRequest, if condition: RegistrationCondition? = nil,
+    by caller: Caller
   ) async throws -> Response {
     let description = try RegistrationDescription(reading: try await request.body(upTo: operations.maximumBodySize))
-    let stored = try await operations.complete(description.request(id: id, hub: caller.hubName), by: caller)
+    let stored = try await operations.complete(
+      description.request(id: id, hub: caller.hubName), if: condition, by: caller)
     let entry = RegistrationEntry(stored, id: name, isOlder: request.isOlder, service: description.service)
     var response = answer(entry, to: request)
     response.headers[.contentLocation] = request.location(ofRegistration: name)
@@ -88,14 +85,18 @@ struct RegistrationRoutes: Sendable {
     return response
   }
 
-  /// The answer to a condition that does not hold.
-  private func changed(_ request: AzureRequest) -> Response {
-    let status = HTTPResponse.Status.preconditionFailed
-    return AzureAnswer.document(
-      AzureAnswer.error(
-        status, "The registration has changed: If-Match does not hold.", id: request.original.id,
-        at: operations.clock.now()),
-      status: status)
+  /// Answers 412 if the condition of the change does not hold.
+  private func unlessChanged(
+    _ request: AzureRequest, _ change: () async throws -> Response
+  ) async throws -> Response {
+    do { return try await change() } catch let error as RegistryError where error.code == .changed {
+      let status = HTTPResponse.Status.preconditionFailed
+      return AzureAnswer.document(
+        AzureAnswer.error(
+          status, "The registration has changed: If-Match does not hold.", id: request.original.id,
+          at: operations.clock.now()),
+        status: status)
+    }
   }
 
   private func list(

@@ -17,8 +17,10 @@ package protocol DeviceRegistry: Sendable {
   /// The handle is removed from any other registration of the hub.
   ///
   /// Throws `.gone` if the id was never issued, has expired, or belongs to another user with a different handle;
-  /// `.forbidden` if a tag belongs to another user or to an installation.
-  func complete(_ request: RegistrationRequest, at now: UnixTime) async throws -> Registration
+  /// `.forbidden` if a tag belongs to another user or to an installation. With a condition throws `.notFound` if there
+  /// is no registration with the id, and `.changed` if the condition does not hold for it.
+  func complete(_ request: RegistrationRequest, if condition: RegistrationCondition?, at now: UnixTime) async throws
+    -> Registration
 
   /// Creates or replaces the registration of an installation.
   ///
@@ -26,9 +28,11 @@ package protocol DeviceRegistry: Sendable {
   /// to another user or another installation.
   func install(_ request: InstallationRequest, at now: UnixTime) async throws -> Registration
 
-  /// Removes a registration of the user.
-  /// Throws `.notFound` if it does not exist or belongs to another user.
-  func remove(_ id: RegistrationID, hub: HubName, user: String, at now: UnixTime) async throws
+  /// Removes a registration of the user, and with that of an installation its templates.
+  /// Throws `.notFound` if it does not exist or belongs to another user, `.changed` if the condition does not hold.
+  func remove(
+    _ id: RegistrationID, hub: HubName, user: String, if condition: RegistrationCondition?, at now: UnixTime
+  ) async throws
 
   /// The completed registration with the id; nil if there is none.
   func registration(_ id: RegistrationID, hub: HubName) async throws -> Registration?
@@ -65,7 +69,21 @@ package protocol DeviceRegistry: Sendable {
   func check() async throws
 }
 
+/// A condition on the registration that a change replaces or removes. It is checked in the transaction of the change:
+/// of two changes on the same condition, the second sees the result of the first.
+package typealias RegistrationCondition = @Sendable (Registration) -> Bool
+
 extension DeviceRegistry {
+  /// Completes a registration without a condition.
+  package func complete(_ request: RegistrationRequest, at now: UnixTime) async throws -> Registration {
+    try await complete(request, if: nil, at: now)
+  }
+
+  /// Removes a registration without a condition.
+  package func remove(_ id: RegistrationID, hub: HubName, user: String, at now: UnixTime) async throws {
+    try await remove(id, hub: hub, user: user, if: nil, at: now)
+  }
+
   /// All devices of each audience, however many.
   package func resolve(_ queries: [AudienceQuery]) async throws -> [[Target]] {
     try await resolve(queries, limit: .max).map(\.targets)

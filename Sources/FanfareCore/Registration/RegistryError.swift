@@ -2,7 +2,7 @@
 package struct RegistryError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The kind of failure, which determines the answer to the caller.
   package struct Code: Hashable, Sendable {
-    private enum Wrapped { case gone, notFound, forbidden, conflict, unavailable }
+    private enum Wrapped { case gone, notFound, forbidden, conflict, changed, unavailable }
     private let wrapped: Wrapped
 
     /// The id does not exist, or the caller may not use it: the app must request a new one.
@@ -13,6 +13,8 @@ package struct RegistryError: Error, Hashable, Sendable, CustomStringConvertible
     package static let forbidden = Self(wrapped: .forbidden)
     /// The object has been changed, or belongs to another user.
     package static let conflict = Self(wrapped: .conflict)
+    /// The condition of the change does not hold for the object.
+    package static let changed = Self(wrapped: .changed)
     /// The store is unreachable, locked for too long, or failed. The same call may succeed later.
     package static let unavailable = Self(wrapped: .unavailable)
   }

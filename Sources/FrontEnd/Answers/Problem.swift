@@ -231,7 +231,7 @@ extension Refusal {
     case .gone: self.init(.gone, error.message)
     case .notFound: self.init(.notFound, error.message)
     case .forbidden: self.init(.forbidden, error.message)
-    case .conflict: self.init(.conflict, error.message)
+    case .conflict, .changed: self.init(.conflict, error.message)
     default:
       if error.isOutcomeUnknown {
         self.init(.outcomeUnknown, "the registry did not confirm the request; it may have been carried out")

@@ -32,10 +32,12 @@ package struct FrontEndOperations: Sendable {
     try await access.admit(credentials, to: hub, request.context, anyOf: scopes, by: handle)
   }
 
-  /// Completes a registration of the request's user, from whose quota it is taken.
-  package func complete(_ request: RegistrationRequest, by caller: Caller) async throws -> Registration {
+  /// Completes a registration of the request's user, from whose quota it is taken; see `DeviceRegistry.complete`.
+  package func complete(
+    _ request: RegistrationRequest, if condition: RegistrationCondition? = nil, by caller: Caller
+  ) async throws -> Registration {
     try await charge(request.user, by: caller)
-    return try await registry.complete(request, at: clock.now())
+    return try await registry.complete(request, if: condition, at: clock.now())
   }
 
   /// Registers an installation of the request's user, from whose quota it is taken.
@@ -52,9 +54,13 @@ package struct FrontEndOperations: Sendable {
     return try await registry.revise(former, by: request, at: clock.now())
   }
 
-  /// Removes a registration of any user. Throws `.notFound`.
-  package func remove(_ registration: Registration, by caller: Caller, _ request: ProtocolRequest) async throws {
-    try await registry.remove(registration.id, hub: registration.hub, user: registration.user, at: clock.now())
+  /// Removes a registration of any user; see `DeviceRegistry.remove`.
+  package func remove(
+    _ registration: Registration, if condition: RegistrationCondition? = nil, by caller: Caller,
+    _ request: ProtocolRequest
+  ) async throws {
+    try await registry.remove(
+      registration.id, hub: registration.hub, user: registration.user, if: condition, at: clock.now())
     access.security.record(
       caller.owns(registration) ? .deviceRemoved : .othersDeviceRemoved, for: request.context, by: caller,
       details: ["registration.id": registration.id.description])

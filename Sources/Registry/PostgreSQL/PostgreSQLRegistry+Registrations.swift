@@ -7,10 +7,13 @@ extension PostgreSQLRegistry: DeviceRegistry {
     try await write(at: now) { try PostgreSQLRegistrationTable($0, hub).issue(handle: handle, at: now) }
   }
 
-  package func complete(_ request: RegistrationRequest, at now: UnixTime) async throws -> Registration {
+  package func complete(
+    _ request: RegistrationRequest, if condition: RegistrationCondition?, at now: UnixTime
+  ) async throws -> Registration {
     let draft = try RegistrationDraft(request)
     let (registration, surplus) = try await write(at: now) { [limits] in
-      try PostgreSQLRegistrationTable($0, request.hub).complete(request.id, draft, within: limits, at: now)
+      try PostgreSQLRegistrationTable($0, request.hub)
+        .complete(request.id, draft, if: condition, within: limits, at: now)
     }
     SurplusDevices.count(surplus, of: request.hub)
     return registration
@@ -25,8 +28,10 @@ extension PostgreSQLRegistry: DeviceRegistry {
     return registration
   }
 
-  package func remove(_ id: RegistrationID, hub: HubName, user: String, at now: UnixTime) async throws {
-    try await write(at: now) { try PostgreSQLRegistrationTable($0, hub).remove(id, of: user, at: now) }
+  package func remove(
+    _ id: RegistrationID, hub: HubName, user: String, if condition: RegistrationCondition?, at now: UnixTime
+  ) async throws {
+    try await write(at: now) { try PostgreSQLRegistrationTable($0, hub).remove(id, of: user, if: condition, at: now) }
   }
 
   package func registration(_ id: RegistrationID, hub: HubName) async throws -> Registration? {

@@ -9,6 +9,9 @@ enum RegistrationRules {
   /// user's registration.
   static let gone = RegistryError(.gone, "the registration is gone; request a new id")
 
+  static let unknown = RegistryError(.notFound, "there is no such registration")
+  static let changed = RegistryError(.changed, "the registration has changed")
+
   /// All tags of a registration, sorted: those that the app gives, the user's own, and the installation's.
   ///
   /// Throws `.forbidden` for another user's or installation's tag, and for an invalid user, tag or installation: a

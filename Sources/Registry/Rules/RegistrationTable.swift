@@ -165,9 +165,14 @@ extension RegistrationTable {
 
   /// `DeviceRegistry.complete` within the transaction; also returns how many surplus devices it removed.
   func complete(
-    _ id: RegistrationID, _ draft: RegistrationDraft, within limits: RegistrationLimits, at now: UnixTime
+    _ id: RegistrationID, _ draft: RegistrationDraft, if condition: RegistrationCondition?,
+    within limits: RegistrationLimits, at now: UnixTime
   ) throws -> (registration: Registration, surplus: Int) {
     let claim = try claim(id, handle: draft.address, at: now)
+    if let condition {
+      guard let stored = claim.stored?.registration else { throw RegistrationRules.unknown }
+      guard condition(stored) else { throw RegistrationRules.changed }
+    }
     let quarantined = claim.stored == nil ? try quarantined(.id(id), at: now) : nil
     guard claim.stored != nil || quarantined != nil || draft.isTrusted else { throw RegistrationRules.gone }
     let registration = draft.registration(id, replacing: claim.stored?.registration ?? quarantined, at: now)
@@ -265,18 +270,23 @@ extension RegistrationTable {
   }
 
   /// `DeviceRegistry.remove` within the transaction.
-  func remove(_ id: RegistrationID, of user: String, at now: UnixTime) throws {
-    let unknown = RegistryError(.notFound, "there is no such registration")
+  func remove(
+    _ id: RegistrationID, of user: String, if condition: RegistrationCondition?, at now: UnixTime
+  ) throws {
     guard let stored = try findToRemove(id, at: now) else {
       // It must not come back from the quarantine.
       guard let quarantined = try quarantined(.id(id), at: now), quarantined.user.hasSameBytes(as: user) else {
-        throw unknown
+        throw RegistrationRules.unknown
       }
+      guard condition?(quarantined) ?? true else { throw RegistrationRules.changed }
       return try endQuarantine(of: quarantined, at: now)
     }
-    guard stored.registration?.user.hasSameBytes(as: user) == true else { throw unknown }
+    guard let registration = stored.registration else { throw RegistrationRules.unknown }
+    // First: the change may have been to another user.
+    guard condition?(registration) ?? true else { throw RegistrationRules.changed }
+    guard registration.user.hasSameBytes(as: user) else { throw RegistrationRules.unknown }
     try remove(stored, leaving: Tombstone(cause: .removed, detail: "", at: now))
-    if let installation = stored.registration?.heldInstallation {
+    if let installation = registration.heldInstallation {
       try removeAll(templates(ofInstallation: installation), at: now)
     }
   }

@@ -67,13 +67,17 @@ struct MemoryRegistry: DeviceRegistry {
   }
 
   func issue(hub: HubName, handle: String?, at now: UnixTime) async throws -> RegistrationID { throw Self.isReadOnly }
-  func complete(_ application: RegistrationRequest, at now: UnixTime) async throws -> Registration {
+  func complete(
+    _ application: RegistrationRequest, if condition: RegistrationCondition?, at now: UnixTime
+  ) async throws -> Registration {
     throw Self.isReadOnly
   }
   func install(_ application: InstallationRequest, at now: UnixTime) async throws -> Registration {
     throw Self.isReadOnly
   }
-  func remove(_ id: RegistrationID, hub: HubName, user: String, at now: UnixTime) async throws { throw Self.isReadOnly }
+  func remove(
+    _ id: RegistrationID, hub: HubName, user: String, if condition: RegistrationCondition?, at now: UnixTime
+  ) async throws { throw Self.isReadOnly }
   func registration(_ id: RegistrationID, hub: HubName) async throws -> Registration? { nil }
   func page(
     _ query: AudienceQuery, of slice: RegistrationSlice, createdBefore: UnixTime, limit: Int

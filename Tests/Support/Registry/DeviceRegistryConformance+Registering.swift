@@ -4,6 +4,47 @@ import Testing
 extension DeviceRegistryConformance {
   /// Issuing, completing and removing ids.
   static let registering: [Self] = [
+    Self("of concurrent changes on one condition exactly one is made") { store in
+      let former = try await store.register("ann", "h", tags: ["former"])
+      let isFormer: RegistrationCondition = { $0 == former }
+      await expect(.changed) {
+        try await store.remove(former.id, hub: store.hub, user: "ann", if: { _ in false }, at: .start)
+      }
+      #expect(try await store.registration(former.id, hub: store.hub) == former)
+      let outcomes = await withTaskGroup(of: Result<Registration?, any Error>.self) { group in
+        for number in 0..<12 {
+          group.addTask {
+            do {
+              if number % 4 == 0 {
+                try await store.remove(former.id, hub: store.hub, user: "ann", if: isFormer, at: .start)
+                return .success(nil)
+              }
+              // Each with another handle, so that nothing but the registration itself orders them.
+              let request = RegistrationRequest(
+                id: former.id, hub: store.hub, user: "ann", platform: .fcm, handle: "h\(number)", tags: ["t\(number)"])
+              return .success(try await store.complete(request, if: isFormer, at: .start))
+            } catch { return .failure(error) }
+          }
+        }
+        return await group.reduce(into: [Result<Registration?, any Error>]()) { $0.append($1) }
+      }
+      let made = outcomes.compactMap { try? $0.get() }
+      #expect(outcomes.count(where: { if case .success = $0 { true } else { false } }) == 1)
+      #expect(try await store.registration(former.id, hub: store.hub) == made.first)
+      for case .failure(let error) in outcomes {
+        let code = (error as? RegistryError)?.code
+        #expect(code == .changed || code == .notFound, "\(error)")
+      }
+    },
+    Self("a conditional change needs a registration") { store in
+      let id = try await store.issue(hub: store.hub, handle: nil, at: .start)
+      let request = RegistrationRequest(
+        id: id, hub: store.hub, user: "ann", platform: .fcm, handle: "h", tags: [], isTrusted: true)
+      await expect(.notFound) { try await store.complete(request, if: { _ in true }, at: .start) }
+      #expect(try await store.reached(by: .user("ann")) == [])
+      _ = try await store.complete(request, at: .start)
+      #expect(try await store.complete(request, if: { $0.handle == "h" }, at: .start).id == id)
+    },
     Self("an id is issued, completed and found") { store in
       let id = try await store.issue(hub: store.hub, handle: nil, at: .start)
       #expect(try await store.registration(id, hub: store.hub) == nil, "pending")
