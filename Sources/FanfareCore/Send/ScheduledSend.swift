@@ -6,6 +6,9 @@ package typealias LeaseID = Identifier<LeaseSubject>
 
 /// A send that is held until it is due.
 package struct ScheduledSend: Hashable, Sendable {
+  /// How far ahead a send may be scheduled: a leap year.
+  package static let maximumDelay: Duration = .seconds(366 * 86_400)
+
   /// The state. The raw values are stored in databases: never change one.
   package enum State: String, CaseIterable, Sendable {
     /// It waits until it is due.

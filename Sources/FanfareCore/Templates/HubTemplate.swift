@@ -6,22 +6,33 @@ package struct HubTemplate: Hashable, Sendable {
   package static let maximumLocales = 100
   /// The most bytes of a template as JSON.
   package static let maximumLength = 65_536
+  /// How long a send may name a version that was replaced or removed.
+  package static let grace: Duration = .seconds(30 * 86_400)
+  /// How long a version is kept that was replaced or removed: until no send that named it in time can still be pushed.
+  package static let retention: Duration =
+    grace + ScheduledSend.maximumDelay + .seconds(SendRequest.maximumTimeToLive + 7 * 86_400)
 
   package let name: String
   /// From 1.
   package let version: Int
   package let createdAt: UnixTime
+  /// When the version was replaced or removed; nil for the newest.
+  package let replacedAt: UnixTime?
   /// The locale for devices whose own has no texts.
   package let defaultLocale: String
   /// The texts by locale, in the form of `LanguageTag.canonical`; they include `defaultLocale`.
   package let variants: [String: Content]
 
   package init(
-    name: String, version: Int, createdAt: UnixTime, defaultLocale: String, variants: [String: Content]
+    name: String, version: Int, createdAt: UnixTime, replacedAt: UnixTime? = nil, defaultLocale: String,
+    variants: [String: Content]
   ) {
-    (self.name, self.version, self.createdAt) = (name, version, createdAt)
+    (self.name, self.version, self.createdAt, self.replacedAt) = (name, version, createdAt, replacedAt)
     (self.defaultLocale, self.variants) = (defaultLocale, variants)
   }
+
+  /// Whether a send may name the version at the moment.
+  package func isUsable(at now: UnixTime) -> Bool { replacedAt.map { now - $0 < Self.grace } ?? true }
 
   package static func isValid(name: String) -> Bool { Tag.isValid(name) }
 
@@ -67,7 +78,7 @@ package protocol TemplateStore: Sendable {
   ) async throws -> HubTemplate
 
   /// A version of a template, or with nil the newest; nil if it does not exist. A removed template has no newest
-  /// version, and its versions remain for the sends that use them.
+  /// version. Replaced and removed versions remain for `HubTemplate.retention`, for the sends that use them.
   func template(_ name: String, version: Int?, hub: HubName) async throws -> HubTemplate?
 
   /// The newest versions of the templates by ascending names, at most `limit`, behind the name.

@@ -119,9 +119,6 @@ extension SendOrigin {
 }
 
 extension Submission {
-  /// How far ahead a send may be scheduled: a leap year.
-  private static let maximumDelay: Duration = .seconds(366 * 86_400)
-
   /// The members that a caller may give.
   /// A record has more (`hub`, `sender`, `traceparent`), which callers must not set.
   private static let members = [
@@ -153,7 +150,7 @@ extension Submission {
           sendAt = UnixTime(text)
           localTime = sendAt == nil ? LocalSendTime.parse(text) : nil
           guard let time = sendAt ?? localTime else { throw reader.error("must be an RFC 3339 date-time") }
-          guard time <= now + Self.maximumDelay else { throw reader.error("must be at most 366 days ahead") }
+          guard time <= now + ScheduledSend.maximumDelay else { throw reader.error("must be at most 366 days ahead") }
         } else if "timeZone" ~= key {
           guard try reader.readString() == "device" else { throw reader.error("must be \"device\"") }
           isLocal = true
@@ -200,7 +197,7 @@ extension Submission {
     _ fields: SendFields, at sendAt: UnixTime?, from origin: SendOrigin, isRepeatable: Bool
   ) throws(Refusal) {
     let now = origin.receivedAt
-    if let sendAt, sendAt > now + Self.maximumDelay {
+    if let sendAt, sendAt > now + ScheduledSend.maximumDelay {
       throw Refusal(.invalidParameter, "the time of a send must be at most 366 days ahead")
     }
     try origin.caller.requireScopes(toSend: fields)

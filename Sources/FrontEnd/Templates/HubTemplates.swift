@@ -30,12 +30,13 @@ final class HubTemplates: Sendable {
   /// The content with the version of the hub's template that it names. Unchanged if it names none, or one that the hub
   /// does not have: then the devices' own templates of that name are meant.
   ///
-  /// Throws `.impossible` if it names a version that does not exist, and the error of the store.
+  /// Throws `.impossible` if it names a version that does not exist or is no longer usable, and the error of the store.
   func resolve(_ content: TemplateContent, in hub: HubName) async throws -> TemplateContent {
     guard let key = try Self.key(of: content, in: hub) else { return content }
     if let entry = entry(of: key) { return try Self.content(content, entry.version) }
     let knownAt = clock.now()
-    let version = try await store.template(key.name, version: key.version, hub: hub)?.version
+    let template = try await store.template(key.name, version: key.version, hub: hub)
+    let version = template.flatMap { $0.isUsable(at: knownAt) ? $0.version : nil }
     known.withLock { known in
       // Few deployments have so many: they ask the store again.
       if known.count >= Self.capacity { known.removeAll(keepingCapacity: true) }
@@ -88,7 +89,7 @@ final class HubTemplates: Sendable {
   }
 
   private static let unknownVersion = Refusal(
-    .impossible, "template.version: the hub has no such version of the template")
+    .impossible, "template.version: the hub has no such version of the template, or replaced it over 30 days ago")
 }
 
 /// The templates of a deployment whose registry keeps none.

@@ -10,13 +10,11 @@ extension PostgreSQLRegistry: TemplateStore {
     """)
   private static let list = PreparedStatement(
     """
-    SELECT \(HubTemplate.postgreSQLColumns) FROM templates AS t
+    SELECT \(HubTemplate.columns) FROM templates AS t
     WHERE hub = $1 AND name > $2 AND removed_at IS NULL
       AND version = (SELECT max(version) FROM templates WHERE hub = t.hub AND name = t.name)
     ORDER BY name LIMIT $3
     """)
-  private static let markRemoved = PreparedStatement(
-    "UPDATE templates SET removed_at = $4 WHERE hub = $1 AND name = $2 AND version = $3")
 
   package func store(
     template name: String, defaultLocale: String, variants: [String: Content], hub: HubName, at now: UnixTime
@@ -24,12 +22,12 @@ extension PostgreSQLRegistry: TemplateStore {
     let draft = try HubTemplateDraft(name, defaultLocale: defaultLocale, variants: variants)
     return try await write(at: now) { connection in
       let newest = try PostgreSQLRegistrationTable(connection, hub).newest(name)
-      if let newest, !newest.isRemoved, draft.isStored(in: newest.template) { return newest.template }
+      if let newest, newest.replacedAt == nil, draft.isStored(in: newest) { return newest }
       if newest == nil {
         let names = try connection.query(Self.count, [.text(hub.rawValue)])
         guard try names.integer(0, 0) < HubTemplateDraft.maximumCount else { throw HubTemplateDraft.tooMany }
       }
-      let next = draft.template(version: (newest?.template.version ?? 0) + 1, at: now)
+      let next = draft.template(version: (newest?.version ?? 0) + 1, at: now)
       let inserted = try connection.query(
         Self.insert,
         [
@@ -37,6 +35,7 @@ extension PostgreSQLRegistry: TemplateStore {
           .time(now),
         ])
       guard inserted.affected == 1 else { throw PostgreSQLError.overtaken }
+      if let newest { try PostgreSQLRegistrationTable(connection, hub).end(newest, at: now) }
       return next
     }
   }
@@ -55,29 +54,30 @@ extension PostgreSQLRegistry: TemplateStore {
 
   package func remove(template name: String, hub: HubName, at now: UnixTime) async throws {
     try await write(at: now) { connection in
-      guard let newest = try PostgreSQLRegistrationTable(connection, hub).newest(name), !newest.isRemoved else {
-        throw HubTemplateDraft.unknown
-      }
-      try connection.query(
-        Self.markRemoved,
-        [.text(hub.rawValue), .text(name), .int8(Int64(newest.template.version)), .time(now)])
+      let table = PostgreSQLRegistrationTable(connection, hub)
+      guard let newest = try table.newest(name), newest.replacedAt == nil else { throw HubTemplateDraft.unknown }
+      try table.end(newest, at: now)
     }
   }
 }
 
 extension PostgreSQLRegistrationTable {
+  private static let markEnded = PreparedStatement(
+    """
+    UPDATE templates SET removed_at = $4 WHERE hub = $1 AND name = $2 AND version = $3 AND removed_at IS NULL
+    """)
   private static let selectNewest = PreparedStatement(
     """
-    SELECT \(HubTemplate.postgreSQLColumns), removed_at IS NOT NULL FROM templates WHERE hub = $1 AND name = $2
+    SELECT \(HubTemplate.columns) FROM templates WHERE hub = $1 AND name = $2
     ORDER BY version DESC LIMIT 1 FOR UPDATE
     """)
   private static let selectNewestUnlocked = PreparedStatement(
     """
-    SELECT \(HubTemplate.postgreSQLColumns), removed_at IS NOT NULL FROM templates WHERE hub = $1 AND name = $2
+    SELECT \(HubTemplate.columns) FROM templates WHERE hub = $1 AND name = $2
     ORDER BY version DESC LIMIT 1
     """)
   private static let selectVersion = PreparedStatement(
-    "SELECT \(HubTemplate.postgreSQLColumns) FROM templates WHERE hub = $1 AND name = $2 AND version = $3")
+    "SELECT \(HubTemplate.columns) FROM templates WHERE hub = $1 AND name = $2 AND version = $3")
 
   func template(_ name: String, version: Int?) throws -> HubTemplate? {
     guard name.isStorable else { return nil }
@@ -87,24 +87,30 @@ extension PostgreSQLRegistrationTable {
       return rows.count == 0 ? nil : try HubTemplate(rows, 0)
     }
     let rows = try connection.query(Self.selectNewestUnlocked, [.text(hub.rawValue), .text(name)])
-    return try rows.count == 0 || rows.bool(0, 5) ? nil : HubTemplate(rows, 0)
+    guard rows.count > 0, case let newest = try HubTemplate(rows, 0), newest.replacedAt == nil else { return nil }
+    return newest
   }
 
-  /// The newest version of a template, locked, and whether it was removed.
-  fileprivate func newest(_ name: String) throws -> (template: HubTemplate, isRemoved: Bool)? {
+  /// The newest version of a template, locked, which may have been removed.
+  fileprivate func newest(_ name: String) throws -> HubTemplate? {
     guard name.isStorable else { return nil }
     let rows = try connection.query(Self.selectNewest, [.text(hub.rawValue), .text(name)])
-    return rows.count == 0 ? nil : (try HubTemplate(rows, 0), try rows.bool(0, 5))
+    return rows.count == 0 ? nil : try HubTemplate(rows, 0)
+  }
+
+  /// Marks a version as replaced or removed, unless it was removed before.
+  fileprivate func end(_ template: HubTemplate, at now: UnixTime) throws {
+    try connection.query(
+      Self.markEnded,
+      [.text(hub.rawValue), .text(template.name), .int8(Int64(template.version)), .time(now)])
   }
 }
 
 extension HubTemplate {
-  fileprivate static let postgreSQLColumns = "name, version, default_locale, variants, created_at"
-
   fileprivate init(_ rows: ResultRows, _ row: Int) throws {
     try self.init(
-      name: try rows.text(row, 0), version: Int(try rows.integer(row, 1)),
-      createdAt: UnixTime(milliseconds: try rows.integer(row, 4)), defaultLocale: try rows.text(row, 2),
+      name: try rows.text(row, 0), version: Int(try rows.integer(row, 1)), createdAt: try rows.integer(row, 4),
+      replacedAt: try rows.optionalInteger(row, 5), defaultLocale: try rows.text(row, 2),
       stored: try rows.text(row, 3))
   }
 }

@@ -283,5 +283,12 @@ package enum PostgreSQLSchema {
         PRIMARY KEY (hub, name, version)
       );
       """,
+      """
+      CREATE INDEX template_end ON templates (removed_at) WHERE removed_at IS NOT NULL;
+      UPDATE templates SET removed_at = (
+        SELECT n.created_at FROM templates AS n
+        WHERE n.hub = templates.hub AND n.name = templates.name AND n.version = templates.version + 1
+      ) WHERE removed_at IS NULL;
+      """,
     ])
 }

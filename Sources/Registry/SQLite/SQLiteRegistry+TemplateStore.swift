@@ -8,19 +8,20 @@ extension SQLiteRegistry: TemplateStore {
     let draft = try HubTemplateDraft(name, defaultLocale: defaultLocale, variants: variants)
     return try await write(at: now) { db in
       let newest = try SQLiteRegistrationTable(db, hub).newest(name)
-      if let newest, !newest.isRemoved, draft.isStored(in: newest.template) { return newest.template }
+      if let newest, newest.replacedAt == nil, draft.isStored(in: newest) { return newest }
       if newest == nil {
         let names = "SELECT count(DISTINCT name) FROM templates WHERE hub = ?"
         let count = try Int.fetchOne(db.cachedStatement(sql: names), arguments: [hub.rawValue]) ?? 0
         guard count < HubTemplateDraft.maximumCount else { throw HubTemplateDraft.tooMany }
       }
-      let next = draft.template(version: (newest?.template.version ?? 0) + 1, at: now)
+      let next = draft.template(version: (newest?.version ?? 0) + 1, at: now)
       try db.cachedStatement(
         sql: """
           INSERT INTO templates (hub, name, version, default_locale, variants, created_at) VALUES (?, ?, ?, ?, ?, ?)
           """
       ).execute(
         arguments: [hub.rawValue, name, next.version, defaultLocale, draft.text, now.milliseconds])
+      if let newest { try SQLiteRegistrationTable(db, hub).end(newest, at: now) }
       return next
     }
   }
@@ -32,7 +33,7 @@ extension SQLiteRegistry: TemplateStore {
   package func templates(after name: String?, hub: HubName, limit: Int) async throws -> [HubTemplate] {
     try await read { db in
       let sql = """
-        SELECT name, version, default_locale, variants, created_at FROM templates AS t
+        SELECT \(HubTemplate.columns) FROM templates AS t
         WHERE hub = ? AND name > ? AND removed_at IS NULL
           AND version = (SELECT max(version) FROM templates WHERE hub = t.hub AND name = t.name)
         ORDER BY name LIMIT ?
@@ -44,11 +45,9 @@ extension SQLiteRegistry: TemplateStore {
 
   package func remove(template name: String, hub: HubName, at now: UnixTime) async throws {
     try await write(at: now) { db in
-      guard let newest = try SQLiteRegistrationTable(db, hub).newest(name), !newest.isRemoved else {
-        throw HubTemplateDraft.unknown
-      }
-      try db.cachedStatement(sql: "UPDATE templates SET removed_at = ? WHERE hub = ? AND name = ? AND version = ?")
-        .execute(arguments: [now.milliseconds, hub.rawValue, name, newest.template.version])
+      let table = SQLiteRegistrationTable(db, hub)
+      guard let newest = try table.newest(name), newest.replacedAt == nil else { throw HubTemplateDraft.unknown }
+      try table.end(newest, at: now)
     }
   }
 }
@@ -56,30 +55,34 @@ extension SQLiteRegistry: TemplateStore {
 extension SQLiteRegistrationTable {
   func template(_ name: String, version: Int?) throws -> HubTemplate? {
     guard name.isStorable else { return nil }
-    guard let version else { return try newest(name).flatMap { $0.isRemoved ? nil : $0.template } }
-    let sql = """
-      SELECT name, version, default_locale, variants, created_at FROM templates
-      WHERE hub = ? AND name = ? AND version = ?
-      """
+    guard let version else { return try newest(name).flatMap { $0.replacedAt == nil ? $0 : nil } }
+    let sql = "SELECT \(HubTemplate.columns) FROM templates WHERE hub = ? AND name = ? AND version = ?"
     return try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [hub.rawValue, name, version])
       .map(HubTemplate.init(sqlite:))
   }
 
-  /// The newest version of a template, and whether it was removed.
-  fileprivate func newest(_ name: String) throws -> (template: HubTemplate, isRemoved: Bool)? {
+  /// The newest version of a template, which may have been removed.
+  fileprivate func newest(_ name: String) throws -> HubTemplate? {
     let sql = """
-      SELECT name, version, default_locale, variants, created_at, removed_at IS NOT NULL FROM templates
-      WHERE hub = ? AND name = ? ORDER BY version DESC LIMIT 1
+      SELECT \(HubTemplate.columns) FROM templates WHERE hub = ? AND name = ? ORDER BY version DESC LIMIT 1
       """
     return try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [hub.rawValue, name])
-      .map { (try HubTemplate(sqlite: $0), $0[5]) }
+      .map(HubTemplate.init(sqlite:))
+  }
+
+  /// Marks a version as replaced or removed, unless it was removed before.
+  fileprivate func end(_ template: HubTemplate, at now: UnixTime) throws {
+    let sql = """
+      UPDATE templates SET removed_at = ? WHERE hub = ? AND name = ? AND version = ? AND removed_at IS NULL
+      """
+    try db.cachedStatement(sql: sql)
+      .execute(arguments: [now.milliseconds, hub.rawValue, template.name, template.version])
   }
 }
 
 extension HubTemplate {
   fileprivate init(sqlite row: Row) throws {
     try self.init(
-      name: row[0], version: row[1], createdAt: UnixTime(milliseconds: row[4]), defaultLocale: row[2],
-      stored: row[3])
+      name: row[0], version: row[1], createdAt: row[4], replacedAt: row[5], defaultLocale: row[2], stored: row[3])
   }
 }

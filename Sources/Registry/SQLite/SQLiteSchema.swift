@@ -33,8 +33,8 @@ enum SQLiteSchema {
   /// - api_keys: `digest` is that of the key's secret, `scopes` their names with spaces between them, `last_used_day` the
   ///   start of a day.
   /// - one_holder: at most one registration per hub holds a handle; this unique index enforces it.
-  /// - templates: the versions of the hubs' templates, with the texts of all locales as JSON. `removed_at` is set in the
-  ///   newest version of a removed template.
+  /// - templates: the versions of the hubs' templates, with the texts of all locales as JSON. `removed_at` is the time
+  ///   when the version was replaced or removed.
   ///
   /// A registration with a template of its own has another `platform` and `handle`, and no `installation`; see
   /// ``TemplateRow``. `profile` is the `DeviceProfile` as JSON.
@@ -288,6 +288,13 @@ enum SQLiteSchema {
       removed_at INTEGER,
       PRIMARY KEY (hub, name, version)
     );
+    """,
+    """
+    CREATE INDEX template_end ON templates (removed_at) WHERE removed_at IS NOT NULL;
+    UPDATE templates SET removed_at = (
+      SELECT n.created_at FROM templates AS n
+      WHERE n.hub = templates.hub AND n.name = templates.name AND n.version = templates.version + 1
+    ) WHERE removed_at IS NULL;
     """,
   ]
 

@@ -58,8 +58,13 @@ struct HubTemplateDraft: Sendable {
 }
 
 extension HubTemplate {
+  /// The columns of a version, as it is read.
+  static let columns = "name, version, default_locale, variants, created_at, removed_at"
+
   /// Reads a stored version. Throws `StoredRegistration.damaged`.
-  init(name: String, version: Int, createdAt: UnixTime, defaultLocale: String, stored text: String) throws {
+  init(
+    name: String, version: Int, createdAt: Int64, replacedAt: Int64?, defaultLocale: String, stored text: String
+  ) throws {
     var variants: [String: Content] = [:]
     do {
       var reader = try JSONReader(Array(text.utf8)[...])
@@ -74,6 +79,7 @@ extension HubTemplate {
       try reader.finish()
     } catch { throw StoredRegistration.damaged }
     self.init(
-      name: name, version: version, createdAt: createdAt, defaultLocale: defaultLocale, variants: variants)
+      name: name, version: version, createdAt: UnixTime(milliseconds: createdAt),
+      replacedAt: replacedAt.map { UnixTime(milliseconds: $0) }, defaultLocale: defaultLocale, variants: variants)
   }
 }

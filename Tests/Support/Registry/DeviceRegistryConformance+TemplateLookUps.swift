@@ -132,7 +132,8 @@ extension DeviceRegistryConformance {
       let second = try await put("a", ["en": Content(message: Message(body: "x")), "de": Content(wns: "<a/>")])
       #expect(second.version == 2)
       #expect(try await store.template("a", version: nil, hub: store.hub) == second)
-      #expect(try await store.template("a", version: 1, hub: store.hub) == first)
+      let replaced = try #require(try await store.template("a", version: 1, hub: store.hub))
+      #expect(replaced.variants == first.variants && replaced.replacedAt == .start && second.replacedAt == nil)
       #expect(try await store.template("a", version: 3, hub: store.hub) == nil)
       let other = HubName("other") ?? .default
       #expect(try await store.template("a", version: nil, hub: other) == nil)
@@ -147,6 +148,30 @@ extension DeviceRegistryConformance {
       #expect(try await store.template("b", version: 1, hub: store.hub)?.variants == variants, "for sends that use it")
       #expect(try await put("b", variants).version == 2)
       #expect(try await store.template("b", version: nil, hub: store.hub)?.version == 2)
+    },
+    Self("a version is purged when no send can use it any more, and the newest never") { store in
+      let ended = UnixTime.start + .seconds(86_400)
+      for (name, text, now) in [("a", "1", UnixTime.start), ("b", "1", .start), ("a", "2", ended), ("a", "3", ended)] {
+        let content = Content(message: Message(body: text))
+        _ = try await store.store(
+          template: name, defaultLocale: "en", variants: ["en": content], hub: store.hub, at: now)
+      }
+      try await store.remove(template: "b", hub: store.hub, at: ended)
+      func left(_ age: Duration) async throws -> [Bool] {
+        // A change starts the purge.
+        _ = try await store.issue(hub: store.hub, handle: nil, at: ended + age)
+        var left: [Bool] = []
+        for (name, version) in [("a", 1), ("a", 2), ("a", 3), ("b", 1)] {
+          left.append(try await store.template(name, version: version, hub: store.hub) != nil)
+        }
+        return left
+      }
+      #expect(try await left(HubTemplate.retention) == [true, true, true, true])
+      #expect(try await left(HubTemplate.retention + .seconds(61)) == [false, false, true, true])
+      let again = try await store.store(
+        template: "b", defaultLocale: "en", variants: ["en": Content(message: Message(body: "1"))], hub: store.hub,
+        at: ended)
+      #expect(again.version == 2)
     },
     Self("a hub's template that cannot be rendered is refused") { store in
       let text = Content(message: Message(body: "x"))
