@@ -17,7 +17,7 @@ package struct AzureRegistrations: Sendable {
   /// The registrations that cannot be taken over, with the reasons; they name no handle.
   package private(set) var refusals: [(registration: String, reason: String)] = []
 
-  /// When they were read: what a device reports here later is not overwritten.
+  /// The moment of the registrations: what a device reports here later is not overwritten.
   private let time: UnixTime
 
   package init(at time: UnixTime) { self.time = time }

@@ -55,8 +55,9 @@ struct AzurePages: Sendable {
     return try result.get()
   }
 
-  /// The page at a continuation; the first one without.
-  func page(at continuation: String?) async throws -> (entries: AzureRegistrations, next: String?) {
+  /// The page at a continuation, as of `time`; the first one without.
+  func page(at continuation: String?, asOf time: UnixTime) async throws -> (entries: AzureRegistrations, next: String?)
+  {
     var wait: Duration = .seconds(1)
     for attempt in 1...Self.attempts {
       let problem: String
@@ -67,7 +68,7 @@ struct AzurePages: Sendable {
         let status = Int(response.status.code)
         if status == 200 {
           let next = response.headers.first(name: "x-ms-continuationtoken")
-          let list = try AzureRegistrations(feed: Array(body.readableBytesView)[...], at: SystemWallClock().now())
+          let list = try AzureRegistrations(feed: Array(body.readableBytesView)[...], at: time)
           return (list, next.flatMap { $0.isEmpty ? nil : $0 })
         }
         let given = response.headers.first(name: "retry-after").flatMap { Int($0) }

@@ -19,8 +19,8 @@ struct ExportFile {
     self.identity = "\(identity)"
   }
 
-  /// The registrations after a place, and the next place, which is `bytes lines`; nil at the end.
-  func page(at continuation: String?) throws -> (entries: AzureRegistrations, next: String?) {
+  /// The registrations after a place, as of `time`, and the next place, which is `bytes lines`; nil at the end.
+  func page(at continuation: String?, asOf time: UnixTime) throws -> (entries: AzureRegistrations, next: String?) {
     let place = (continuation ?? "0 0").split(separator: " ").compactMap { Int64($0) }
     guard place.count == 2 else { throw CocoaError(.fileReadCorruptFile) }
     let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
@@ -28,7 +28,7 @@ struct ExportFile {
     before.lines = Int(place[1])
     let finished = place[0] > 0 ? [FinishedImportBatch(bytes: 0..<place[0], counts: before)] : []
     var batches = LineBatches(file, batchBytes: Self.piece, finished: finished)
-    var entries = AzureRegistrations(at: SystemWallClock().now())
+    var entries = AzureRegistrations(at: time)
     guard let batch = try batches.next() else { return (entries, nil) }
     if batch.content.isEmpty { entries.refuse(line: batch.firstLine, "is too long") }
     let lines = batch.content.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)

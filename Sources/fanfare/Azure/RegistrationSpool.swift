@@ -1,3 +1,4 @@
+import FanfareCore
 import Foundation
 
 /// A file of lines for an import that grows piece by piece, with a note of the place that was reached beside it.
@@ -13,6 +14,8 @@ struct RegistrationSpool {
   struct Place: Codable, Equatable {
     /// What is read: the file continues with nothing else.
     let source: String
+    /// The moment of all lines, in milliseconds since 1970: what devices report here later stays.
+    let milliseconds: Int64
     /// The bytes of the file that are whole.
     var bytes: UInt64 = 0
     /// The lines.
@@ -22,6 +25,8 @@ struct RegistrationSpool {
     /// Where the source continues; nil at its beginning and its end.
     var continuation: String?
     var isComplete = false
+
+    var time: UnixTime { UnixTime(milliseconds: milliseconds) }
   }
 
   let path: String
@@ -31,15 +36,20 @@ struct RegistrationSpool {
   private static func note(_ path: String) -> String { "\(path).progress" }
 
   /// Opens the file, or continues with it if its note names the source.
-  init(path: String, source: String) throws {
+  ///
+  /// `time` is the moment of its lines; nil: now, or the moment of the first attempt.
+  init(path: String, source: String, asOf time: UnixTime? = nil) throws {
     let manager = FileManager.default
     self.path = path
-    place = Place(source: source)
+    place = Place(source: source, milliseconds: (time ?? SystemWallClock().now()).milliseconds)
     if let data = manager.contents(atPath: Self.note(path)) {
-      let noted = try? JSONDecoder().decode(Place.self, from: data)  // A damaged note is told of below.
+      let noted = try? JSONDecoder().decode(Place.self, from: data)  // A damaged note is reported below.
       guard let noted, noted.source == source else {
         throw Unusable(
           description: "\(Self.note(path)) belongs to another source; give another --spool or delete both files")
+      }
+      guard time == nil || time == noted.time else {
+        throw Unusable(description: "\(path) was begun with --as-of \(noted.time); give the same or delete both files")
       }
       place = noted
     } else if manager.fileExists(atPath: path) {

@@ -19,8 +19,11 @@ extension AzureCommand {
         Tags, templates, push variables and ids stay as they are, so that apps and back ends notice nothing. \
         $InstallationId:{x} becomes the registration's installation, $UserId:{x} or the tag username:x its user; a \
         registration without either gets a user of its own. Registrations of services that Fanfare does not have are \
-        left out and named on standard error by their ids. A registration that was heard from here since the command \
-        began stays as it is.
+        left out and named on standard error by their ids.
+
+        A registration that its app has renewed here since the import began stays as it is. To import again after the \
+        applications have changed over, give the time that the first import printed with --as-of: then all that was \
+        renewed here since the first import stays.
 
         The status is 0 if no registration was left out, 1 if some were or the import failed, 78 if the configuration \
         cannot be used.
@@ -56,6 +59,13 @@ extension AzureCommand {
     @Option(help: ArgumentHelp("Stop when more registrations than this were left out.", valueName: "count"))
     var maxErrors = 1000
 
+    @Option(
+      parsing: .unconditional,
+      help: ArgumentHelp(
+        "Keep what was renewed here after this time; default: the beginning of the import. \(TimeArgument.help)",
+        valueName: "time"))
+    var asOf: TimeArgument?
+
     @Flag(help: "Print the summary as one JSON object.")
     var json = false
 
@@ -63,6 +73,9 @@ extension AzureCommand {
       guard (file == nil) != (from == nil) else { throw ValidationError("give either --file or --from") }
       guard (1...100_000).contains(rate) else { throw ValidationError("--rate must be 1 to 100000") }
       guard maxErrors >= 0 else { throw ValidationError("--max-errors must not be negative") }
+      guard asOf.map({ $0.time <= SystemWallClock().now() }) ?? true else {
+        throw ValidationError("--as-of must not be in the future")
+      }
     }
 
     func run() async throws {
@@ -74,15 +87,21 @@ extension AzureCommand {
         spool = try await fill()
       } catch let error as RegistrationSpool.Unusable {
         throw ValidationError("--spool: \(error)")
-      } catch let error where !(error is ValidationError || error is CancellationError) {
+      } catch let error where !(error is ValidationError || error is CancellationError || error is ExitCode) {
         Console.error("fanfare: \(ErrorWords(settings).text(error))")
         Console.error("fanfare: run the same command again; it continues after the last page in the spool")
         throw ExitCode.failure
       }
       let imported = try await RegistrationsCommand.Import.take(
         try ImportSource(path: self.spool), into: target, settings: settings, maxErrors: maxErrors)
-      let summary = MigrationSummary(imported, leftOut: spool.place.skipped)
-      try spool.delete()
+      let summary = MigrationSummary(imported, leftOut: spool.place.skipped, asOf: spool.place.time)
+      if imported.skipped == 0 {
+        try spool.delete()
+      } else {
+        Console.error(
+          "fanfare: \(self.spool) is kept for the skipped lines: the same command imports it again; delete it and "
+            + "\(self.spool).progress to read everything anew")
+      }
       if json { try Console.print(json: summary) } else { Console.print(summary.text) }
       if imported.skipped > 0 || spool.place.skipped > 0 { throw ExitCode.failure }
     }
@@ -94,7 +113,7 @@ extension AzureCommand {
         do { export = try ExportFile(path: file) } catch {
           throw ValidationError("--file: cannot be read: \(file)")
         }
-        return try await fill(from: "file \(export.identity)", rate: nil) { try export.page(at: $0) }
+        return try await fill(from: "file \(export.identity)", rate: nil) { try export.page(at: $0, asOf: $1) }
       }
       let connection = try connection()
       guard let hub = azureHub ?? connection.hub else {
@@ -103,7 +122,9 @@ extension AzureCommand {
       return try await AzurePages.with(
         connection, hub: hub, trustRootsFile: trustRoots, complain: { Console.error("fanfare: \($0)") }
       ) { pages in
-        try await fill(from: "\(connection.base)/\(hub)", rate: rate) { try await pages.page(at: $0) }
+        try await fill(from: "\(connection.base)/\(hub)", rate: rate) {
+          try await pages.page(at: $0, asOf: $1)
+        }
       }
     }
 
@@ -120,21 +141,27 @@ extension AzureCommand {
 
     private func fill(
       from source: String, rate: Int?,
-      _ page: (String?) async throws -> (entries: AzureRegistrations, next: String?)
+      _ page: (String?, UnixTime) async throws -> (entries: AzureRegistrations, next: String?)
     ) async throws -> RegistrationSpool {
-      var spool = try RegistrationSpool(path: spool, source: source)
+      var spool = try RegistrationSpool(path: spool, source: source, asOf: asOf?.time)
       let progress = TransferProgress()
       let clock = ContinuousClock()
       let (start, before) = (clock.now, spool.place.count)
       if before > 0 { Console.error("fanfare: continues with the spool: \(before) registrations were read before") }
       while !spool.place.isComplete {
-        let (entries, next) = try await page(spool.place.continuation)
+        let (entries, next) = try await page(spool.place.continuation, spool.place.time)
         for refusal in entries.refusals {
           progress.interrupt()
           Console.error("left out: \(Printable.line(refusal.registration)): \(Printable.line(refusal.reason))")
         }
         try spool.append(entries.lines, count: entries.count, skipped: entries.refusals.count, continuation: next)
-        guard spool.place.skipped <= maxErrors else { throw RegistrationImport.TooManyErrors(maximum: maxErrors) }
+        guard spool.place.skipped <= maxErrors else {
+          progress.interrupt()
+          Console.error(
+            "fanfare: \(spool.place.skipped) registrations were left out; with a higher --max-errors the command continues"
+          )
+          throw ExitCode.failure
+        }
         let read = spool.place.count - before
         progress.show(TransferProgress.State(count: read, detail: "read"))
         if let rate, next != nil { try await clock.sleep(until: start + .seconds(Double(read) / Double(rate))) }
@@ -150,8 +177,14 @@ struct MigrationSummary: Encodable {
   let imported: ImportSummary
   /// Registrations that Fanfare cannot have.
   let leftOut: Int
+  /// The moment of the registrations, for another import.
+  let asOf: String
 
-  init(_ imported: ImportSummary, leftOut: Int) { (self.imported, self.leftOut) = (imported, leftOut) }
+  init(_ imported: ImportSummary, leftOut: Int, asOf: UnixTime) {
+    (self.imported, self.leftOut, self.asOf) = (imported, leftOut, asOf.description)
+  }
 
-  var text: String { imported.text + (leftOut > 0 ? "; \(leftOut) left out" : "") }
+  var text: String {
+    imported.text + (leftOut > 0 ? "; \(leftOut) left out" : "") + "\nto import again: --as-of \(asOf)"
+  }
 }

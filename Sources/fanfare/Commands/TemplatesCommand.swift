@@ -118,7 +118,7 @@ struct TemplatesCommand: AsyncParsableCommand {
 
     /// The body for a file. Throws `ValidationError` if it is not a JSON object.
     static func body(_ data: Data, named file: String) throws -> Data {
-      // Which character is wrong is said by no version of the parser alike.
+      // The parser's versions name different positions.
       guard var members = try? JSONSerialization.jsonObject(with: data) as? [String: Any] else {
         throw ValidationError("\(file) must be a JSON object")
       }

@@ -38,6 +38,34 @@ import Testing
         let before = try await Self.export(azure, [:])
         #expect(before.count == Self.count)
         #expect(try await Self.export(azure, own) == before)
+
+        // Meanwhile one device is another user's here, and another one has other tags at Azure.
+        let renewed = try #require(before.first { $0["handle"] as? String == AzureSettings.handle("moves4", .apns) })
+        let mine = try #require(renewed.mutableCopy() as? NSMutableDictionary)
+        mine["user"] = "carol"
+        mine["tags"] = ["news"]
+        let line = directory.appending(path: "renewed.ndjson")
+        try JSONSerialization.data(withJSONObject: mine).write(to: line)
+        #expect(try await azure.run(["registrations", "import", line.path], own).status == 0)
+        let backend = TutorialBackend(door: door)
+        let changed = try await backend.register(
+          "207-777-1", AzureSettings.handle("moves7", .apns), AzureDialect.all[1], user: "user-7", tags: ["changed"])
+        #expect(changed.status == 200, "\(changed.body)")
+
+        // As the first import asks for: what was renewed here since stays, and what was not follows Azure.
+        let asOf = try #require(summary["asOf"] as? String)
+        let again = try await azure.run(command + ["--as-of", asOf], own)
+        #expect(again.status == 0, "\(again.errors)")
+        let second = try JSONSerialization.jsonObject(with: Data(again.output.utf8)) as? [String: Any] ?? [:]
+        let counts = second["imported"] as? [String: Any]
+        #expect(counts?["outdated"] as? Int == 1 && counts?["replaced"] as? Int == 1, "\(second)")
+        let after = try await Self.export(azure, own)
+        let kept = after.first { $0["id"] as? String == renewed["id"] as? String }
+        #expect(kept?["user"] as? String == "carol", "\(String(describing: kept))")
+        let source = try await Self.export(azure, [:])
+        #expect(
+          after.filter { $0["id"] as? String != renewed["id"] as? String }
+            == source.filter { $0["id"] as? String != renewed["id"] as? String })
       }
     }
   }

@@ -1,3 +1,4 @@
+import FanfareCore
 import Foundation
 import Testing
 
@@ -43,13 +44,19 @@ import Testing
 
   @Test func spoolContinuesAfterTheLastNotedPiece() throws {
     try withSpool { path in
-      var first = try RegistrationSpool(path: path, source: "a")
+      let time = UnixTime(milliseconds: 1_893_553_445_678)
+      var first = try RegistrationSpool(path: path, source: "a", asOf: time)
       try first.append(Array("one\n".utf8), count: 1, skipped: 2, continuation: "next")
       // A crash between the lines and the note.
       let torn = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
       try torn.seekToEnd()
       try torn.write(contentsOf: Data("to".utf8))
       var second = try RegistrationSpool(path: path, source: "a")
+      // The lines of all attempts are of one moment.
+      #expect(second.place.time == time)
+      #expect(throws: RegistrationSpool.Unusable.self) {
+        try RegistrationSpool(path: path, source: "a", asOf: time + .seconds(1))
+      }
       #expect(second.place.continuation == "next" && second.place.count == 1 && second.place.skipped == 2)
       try second.append(Array("two\n".utf8), count: 1, skipped: 0, continuation: nil)
       #expect(try String(contentsOfFile: path, encoding: .utf8) == "one\ntwo\n" && second.place.isComplete)
