@@ -32,7 +32,7 @@ import Testing
 
   @Test(arguments: values) func value_of_an_expression(_ source: String, _ value: String, _ expected: String) throws {
     let template = try Template(source, .text)
-    #expect(text(template, ["p": value]) == expected)
+    #expect(try text(template, ["p": value]) == expected)
   }
 
   /// Expression, the character at which it is wrong and a part of the problem.
@@ -68,7 +68,7 @@ import Testing
     let template = try Template(
       ##"{"aps": {"alert":"$(p)","badge":"#(n)","n":1}, "$(p)": ["{'a' + $(p)}", null, "plain"]}"##, .json)
     #expect(
-      text(template, ["p": "say \"hi\"\n", "n": "1.5e3"])
+      try text(template, ["p": "say \"hi\"\n", "n": "1.5e3"])
         == #"{"aps": {"alert":"say \"hi\"\n","badge":1.5e3,"n":1}, "$(p)": ["asay \"hi\"\n", null, "plain"]}"#)
     #expect(template.names == ["p", "n"])
   }
@@ -76,7 +76,7 @@ import Testing
   @Test(arguments: ["", "01", "1.", "-1", "1e", "0x1", "1 ", "1,\"a\":2", "NaN", "١"])
   func text_that_is_no_number_stays_a_string(_ value: String) throws {
     let template = try Template(##"{"n":"#(n)"}"##, .json)
-    var reader = try JSONReader(template.render(TemplateValues(properties: ["n": value]))[...])
+    var reader = try JSONReader(try template.render(TemplateValues(properties: ["n": value]))[...])
     try reader.readObject { (_, reader) throws(JSONError) in #expect(try reader.readString() == value) }
     try reader.finish()
   }
@@ -88,7 +88,7 @@ import Testing
       <text><![CDATA[$(p)]]></text><text>plain &amp; &#36;</text><image src="%(p)"/></toast>
       """, .xml)
     #expect(
-      text(template, ["p": "<'&\">"]) == """
+      try text(template, ["p": "<'&\">"]) == """
         <?xml version="1.0"?><!-- $(p) --><toast launch='a&quot;&lt;&apos;&amp;&quot;&gt;'>\
         <text id="1">&lt;&apos;&amp;&quot;&gt;</text>\
         <text>&lt;&apos;&amp;&quot;&gt;</text><text>plain &amp; &#36;</text><image src="%3C%27%26%22%3E"/></toast>
@@ -123,7 +123,38 @@ import Testing
     #expect(error?.description == expected)
   }
 
-  private func text(_ template: Template, _ properties: [String: String]) -> String {
-    String(decoding: template.render(TemplateValues(properties: properties)), as: UTF8.self)
+  /// A template that inserts one value 2,000 times: 120 MB for 10 KB of apostrophes in XML.
+  @Test(arguments: [(Platform.apns, 4096), (.fcm, 40_960), (.wns, 5000)])
+  func renderingStopsAtTheLimit(_ platform: Platform, _ limit: Int) throws {
+    let value = "{" + Array(repeating: "$(a)", count: 2000).joined(separator: "+") + "}"
+    let body = platform == .wns ? "<toast>\(value)</toast>" : #"{"a":"\#(value)"}"#
+    let template = try DeviceTemplate(body: body).compiled(for: platform)
+    let hostile = TemplateValues(properties: ["a": String(repeating: platform == .wns ? "'" : "\u{1}", count: 10_000)])
+    #expect(throws: PushOutcome.payloadTooLarge) { try template.render(for: platform, hostile) }
+    #expect(throws: Never.self) { try template.render(for: platform, TemplateValues(properties: [:])) }
+
+    let single = try DeviceTemplate(body: body.replacing(value, with: "$(a)")).compiled(for: platform)
+    func renderSingle(_ size: Int) throws -> Content {
+      let length = size - (body.utf8.count - value.utf8.count)
+      return try single.render(
+        for: platform, TemplateValues(properties: ["a": String(repeating: "x", count: length)]))
+    }
+    #expect(throws: Never.self) { try renderSingle(limit) }
+    #expect(throws: PushOutcome.payloadTooLarge) { try renderSingle(limit + 1) }
+  }
+
+  /// Many texts that fit alone do not fit together.
+  @Test func textsOfAMessageShareTheLimit() throws {
+    let data = Dictionary(uniqueKeysWithValues: (0..<100).map { ("key\($0)", "$(a)") })
+    let template = try ContentTemplate(Content(message: Message(title: "$(a)", body: "{$(a) + $(a)}", data: data)))
+    func render(_ length: Int) throws -> Content {
+      try template.render(for: .wns, TemplateValues(properties: ["a": String(repeating: "x", count: length)]))
+    }
+    #expect(try render(48).message?.data.count == 100)
+    #expect(throws: PushOutcome.payloadTooLarge) { try render(49) }
+  }
+
+  private func text(_ template: Template, _ properties: [String: String]) throws -> String {
+    String(decoding: try template.render(TemplateValues(properties: properties)), as: UTF8.self)
   }
 }

@@ -80,6 +80,9 @@ import Testing
     #expect(throws: PushOutcome(.rejected, reason: "PayloadTooLarge")) {
       try render(Fixtures.send(Message(body: String(repeating: "x", count: 4097 - frame))))
     }
+    #expect(throws: PushOutcome(.rejected, reason: "PayloadTooLarge"), "the size is checked before the JSON") {
+      try render(Fixtures.send(Content(apns: Array(repeating: UInt8(ascii: "["), count: 4097))))
+    }
   }
 
   @Test func collapseKey() throws {

@@ -39,9 +39,11 @@ extension AudienceQuery {
 }
 
 extension SendRequest {
-  /// The send with the content for the devices of a variant; the send itself without one.
-  package func rendered(from variant: TemplateVariant?, for platform: Platform) -> SendRequest {
+  /// The send with the content for the devices of a variant; the send itself without one. Throws the outcome that every
+  /// push of it would have.
+  package func rendered(from variant: TemplateVariant?, for platform: Platform) throws(PushOutcome) -> SendRequest {
     guard let variant, let template = content.template else { return self }
-    return with { $0.content = variant.content(for: platform, properties: template.properties) }
+    let content = try variant.content(for: platform, properties: template.properties)
+    return with { $0.content = content }
   }
 }

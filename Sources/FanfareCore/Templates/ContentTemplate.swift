@@ -60,21 +60,35 @@ package struct ContentTemplate: Hashable, Sendable {
   }
 
   /// The content for one platform with the values inserted; empty if the template does not cover the platform.
-  package func render(for platform: Platform, _ values: TemplateValues) -> Content {
-    func text(_ template: Template?) -> String? {
-      template.map { String(decoding: $0.render(values), as: UTF8.self) }
+  ///
+  /// Throws `.payloadTooLarge` for one that exceeds the platform's limit, at a cost of little more than the limit.
+  package func render(for platform: Platform, _ values: TemplateValues) throws(PushOutcome) -> Content {
+    var space = platform.payloadLimit
+    func text(_ template: Template) throws(PushOutcome) -> String {
+      let text = try template.render(values, limit: space)
+      space -= text.count
+      return String(decoding: text, as: UTF8.self)
     }
-    let headers = headers.mapValues { String(decoding: $0.render(values), as: UTF8.self) }
+    var headers: [String: String] = [:]
+    for (name, value) in self.headers {
+      headers[name] = String(decoding: try value.render(values, limit: platform.payloadLimit), as: UTF8.self)
+    }
     switch platform {
-    case .apns: if let apns { return Content(apns: apns.render(values), headers: headers) }
-    case .fcm: if let fcm { return Content(fcm: fcm.render(values), headers: headers) }
-    case .wns: if let wns { return Content(wns: text(wns), headers: headers) }
+    case .apns: if let apns { return Content(apns: try apns.render(values, limit: space), headers: headers) }
+    case .fcm: if let fcm { return Content(fcm: try fcm.render(values, limit: Self.jsonLimit), headers: headers) }
+    case .wns: if let wns { return Content(wns: try text(wns), headers: headers) }
     }
     guard let message = content.message else { return Content() }
+    var data: [String: String] = [:]
+    for (key, value) in self.data { data[key] = try text(value) }
     return Content(
       message: Message(
-        title: text(title), body: text(body), data: data.mapValues { text($0) ?? "" }, badge: message.badge,
-        sound: text(sound)),
+        title: try title.map(text), body: try body.map(text), data: data, badge: message.badge,
+        sound: try sound.map(text)),
       headers: headers)
   }
+
+  /// The most bytes of a message for FCM, whose own limit counts keys and values only: not the rest of the template, nor
+  /// the escapes, of at most 6 bytes for one.
+  private static let jsonLimit = Template.maximumLength + 6 * Platform.fcm.payloadLimit
 }

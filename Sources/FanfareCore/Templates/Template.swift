@@ -61,14 +61,18 @@ package struct Template: Hashable, Sendable {
   }
 
   /// Inserts the values. Allocates one buffer.
-  package func render(_ values: TemplateValues) -> [UInt8] {
+  ///
+  /// Throws `.payloadTooLarge` where the result would exceed `limit` bytes, before it makes the rest of it: a template
+  /// can insert one value some thousand times.
+  package func render(_ values: TemplateValues, limit: Int = .max) throws(PushOutcome) -> [UInt8] {
     var output: [UInt8] = []
-    output.reserveCapacity(expectedLength)
+    output.reserveCapacity(min(expectedLength, limit))
     for piece in pieces {
       switch piece {
       case .bytes(let bytes): output.append(contentsOf: bytes)
-      case .value(let expression): expression.append(values, as: syntax, to: &output)
+      case .value(let expression): try expression.append(values, as: syntax, to: &output, limit: limit)
       }
+      guard output.count <= limit else { throw .payloadTooLarge }
     }
     return output
   }

@@ -1,21 +1,27 @@
 extension TemplateExpression {
   /// Appends the value, escaped for the place where it stands. In JSON the value includes its quotes.
-  func append(_ values: TemplateValues, as syntax: Template.Syntax, to output: inout [UInt8]) {
-    guard syntax == .json else { return appendParts(values, as: syntax, to: &output) }
+  ///
+  /// Throws `.payloadTooLarge` before the first part that makes the output longer than `limit`.
+  func append(
+    _ values: TemplateValues, as syntax: Template.Syntax, to output: inout [UInt8], limit: Int
+  ) throws(PushOutcome) {
+    guard syntax == .json else { return try appendParts(values, as: syntax, to: &output, limit: limit) }
     if isNumber, case .property(let property) = parts[0] {
       let value = property.value(values)
-      if value.isJSONNumber { return output.append(contentsOf: value.utf8) }
+      if value.isJSONNumber { return try output.append(value, as: .text, limit: limit) }
     }
     output.append(UInt8(ascii: "\""))
-    appendParts(values, as: syntax, to: &output)
+    try appendParts(values, as: syntax, to: &output, limit: limit)
     output.append(UInt8(ascii: "\""))
   }
 
-  private func appendParts(_ values: TemplateValues, as syntax: Template.Syntax, to output: inout [UInt8]) {
+  private func appendParts(
+    _ values: TemplateValues, as syntax: Template.Syntax, to output: inout [UInt8], limit: Int
+  ) throws(PushOutcome) {
     for part in parts {
       switch part {
-      case .literal(let text): output.append(text, as: syntax)
-      case .property(let property): property.append(values, as: syntax, to: &output)
+      case .literal(let text): try output.append(text, as: syntax, limit: limit)
+      case .property(let property): try property.append(values, as: syntax, to: &output, limit: limit)
       }
     }
   }
@@ -27,15 +33,17 @@ extension TemplateExpression.Property {
     return value.isEmpty ? fallback : value
   }
 
-  fileprivate func append(_ values: TemplateValues, as syntax: Template.Syntax, to output: inout [UInt8]) {
+  fileprivate func append(
+    _ values: TemplateValues, as syntax: Template.Syntax, to output: inout [UInt8], limit space: Int
+  ) throws(PushOutcome) {
     let value = value(values)
-    if isPercentEncoded { return output.appendPercentEncoded(value) }
+    if isPercentEncoded { return try output.append(value, as: nil, limit: space) }
     guard let limit, value.utf8.count > limit, value.utf16.count > limit else {
-      return output.append(value, as: syntax)
+      return try output.append(value, as: syntax, limit: space)
     }
-    guard hasEllipsis else { return output.append(value.clipped(to: limit), as: syntax) }
-    output.append(value.clipped(to: max(0, limit - 3)), as: syntax)
-    output.append("...".clipped(to: limit), as: syntax)
+    guard hasEllipsis else { return try output.append(value.clipped(to: limit), as: syntax, limit: space) }
+    try output.append(value.clipped(to: max(0, limit - 3)), as: syntax, limit: space)
+    try output.append("...".clipped(to: limit), as: syntax, limit: space)
   }
 }
 
@@ -76,11 +84,15 @@ extension String {
 }
 
 extension [UInt8] {
-  fileprivate mutating func append(_ text: String, as syntax: Template.Syntax) {
+  /// Appends text, percent-encoded without a syntax. The text's own length is compared with the limit: encoding makes
+  /// it at most six times as long.
+  fileprivate mutating func append(_ text: String, as syntax: Template.Syntax?, limit: Int) throws(PushOutcome) {
+    guard text.utf8.count <= limit - count else { throw .payloadTooLarge }
     switch syntax {
     case .json: appendEscaped(text)
     case .xml: appendXML(text)
     case .text: append(contentsOf: text.utf8)
+    case nil: appendPercentEncoded(text)
     }
   }
 

@@ -13,9 +13,9 @@ package final class TemplateVariant: Hashable, Sendable {
   /// Whether the template has content for the platform.
   package func covers(_ platform: Platform) -> Bool { template.coveredPlatforms.contains(platform) }
 
-  /// The content of a send to these devices.
-  package func content(for platform: Platform, properties: [String: String]) -> Content {
-    template.render(for: platform, TemplateValues(properties: properties, attributes: attributes))
+  /// The content of a send to these devices. Throws the outcome that every push of it would have.
+  package func content(for platform: Platform, properties: [String: String]) throws(PushOutcome) -> Content {
+    try template.render(for: platform, TemplateValues(properties: properties, attributes: attributes))
   }
 
   package static func == (left: TemplateVariant, right: TemplateVariant) -> Bool { left === right }

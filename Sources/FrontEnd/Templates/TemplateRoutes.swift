@@ -113,7 +113,11 @@ struct TemplatePreview {
     let compiled = try ContentTemplate(template.variants[self.locale] ?? Content())
     let covered = platforms.filter { compiled.coveredPlatforms.contains($0) }
     guard !covered.isEmpty else { throw Refusal(.impossible, "the template has nothing for this platform") }
-    contents = covered.map { ($0, compiled.render(for: $0, values)) }
+    contents = try covered.map { platform in
+      do throws(PushOutcome) { return (platform, try compiled.render(for: platform, values)) } catch {
+        throw Refusal(.impossible, "the payload for \(platform) would be larger than \(platform) allows")
+      }
+    }
     missing = covered.reduce(into: Set<String>()) { $0.formUnion(compiled.names(on: $1)) }.subtracting(given)
   }
 

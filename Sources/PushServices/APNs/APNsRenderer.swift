@@ -53,6 +53,7 @@ package enum APNsRenderer {
     let content = send.content
     if let native = content.apns {
       body = native
+      guard body.count <= Platform.apns.payloadLimit else { throw .payloadTooLarge }
       isBackground = try isBackgroundPayload(native)
     } else if let message = content.message, !message.isEmpty {
       guard message.data["aps"] == nil else { throw .reservedDataKey }

@@ -5,8 +5,6 @@ import HTTP2Client
 extension PushOutcome {
   /// The send has neither anything to show nor data.
   static let payloadEmpty = PushOutcome(.rejected, reason: "PayloadEmpty")
-  /// The payload is larger than the service allows.
-  static let payloadTooLarge = PushOutcome(.rejected, reason: "PayloadTooLarge")
   /// The native payload is no JSON object, or has members of the wrong type.
   static let badPayload = PushOutcome(.rejected, reason: "BadPayload")
   /// The native payload names a device, topic or condition, which is for the send's audience to decide.

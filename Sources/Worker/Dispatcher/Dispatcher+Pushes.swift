@@ -52,16 +52,21 @@ extension Dispatcher {
     }
     let rendered: RenderedPush
     let variant = items[slot].devices[index].target.variant
-    if let rendering = items[slot].renderings.first(where: { $0.sender == sender && $0.variant === variant }) {
-      rendered = rendering.rendered
+    let rendering: WorkItem.Rendering
+    if let known = items[slot].renderings.first(where: { $0.sender == sender && $0.variant === variant }) {
+      rendering = known
     } else {
       guard let service = table.senders[sender] else { return }
-      do {
-        rendered = try service.render(send.rendered(from: variant, for: service.platform))
-        items[slot].keep(WorkItem.Rendering(sender: sender, variant: variant, rendered: rendered))
-      } catch {
-        return judge(ticket, error, at: now, into: &effects)
-      }
+      rendering = WorkItem.Rendering(
+        sender: sender, variant: variant,
+        result: Result { () throws(PushOutcome) in
+          try service.render(send.rendered(from: variant, for: service.platform))
+        })
+      items[slot].keep(rendering)
+    }
+    switch rendering.result {
+    case .success(let push): rendered = push
+    case .failure(let outcome): return judge(ticket, outcome, at: now, into: &effects)
     }
     // A broadcast counts as dispatched when it is planned, not once for each page.
     if items[slot].submit(index, at: now), !items[slot].isPage {

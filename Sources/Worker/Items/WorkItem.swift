@@ -81,11 +81,12 @@ struct WorkItem: Sendable {
     let counts: OutcomeCounts
   }
 
-  /// The send's payload for one platform and, of a send that is rendered from templates, one variant.
+  /// The send's payload for one platform and, of a send that is rendered from templates, one variant; or the outcome of
+  /// all its pushes if it cannot be rendered.
   struct Rendering: Sendable {
     let sender: Int
     let variant: TemplateVariant?
-    let rendered: RenderedPush
+    let result: Result<RenderedPush, PushOutcome>
   }
 
   /// More than a page usually has languages and platforms, and few enough to search for every push.

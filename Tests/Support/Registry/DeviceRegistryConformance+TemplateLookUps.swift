@@ -70,7 +70,7 @@ extension DeviceRegistryConformance {
       _ = try await store.register("u4", "h4", tags: ["t"], template: "a")
       let targets = try await store.targets(.tag("t"), .devices(name: nil))
       #expect(targets.count == 4 && Set(targets.map(\.variant)).count == 3)
-      let texts = targets.compactMap { $0.variant?.content(for: .fcm, properties: ["text": "hello"]).fcm }
+      let texts = try targets.compactMap { try $0.variant?.content(for: .fcm, properties: ["text": "hello"]).fcm }
         .map { String(decoding: $0, as: UTF8.self) }
       #expect(
         texts.sorted() == [
@@ -93,8 +93,8 @@ extension DeviceRegistryConformance {
       }
       _ = try await store.register("apple", "ab", platform: .apns, profile: DeviceProfile(locale: "de-AT"))
       let targets = try await store.targets(.everyone, source)
-      let texts = targets.map {
-        ($0.registration, $0.variant?.content(for: $0.platform, properties: [:]).message?.body ?? "")
+      let texts = try targets.map {
+        ($0.registration, try $0.variant?.content(for: $0.platform, properties: [:]).message?.body ?? "")
       }
       #expect(Dictionary(uniqueKeysWithValues: texts) == expected, "the Austrian texts have nothing for APNs")
       #expect(try await store.rendered(.user("u1"), source).count == 1)

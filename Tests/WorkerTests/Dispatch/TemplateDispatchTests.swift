@@ -50,6 +50,18 @@ import Testing
     #expect(desk.statuses.first?.devices.map(\.outcome) == [.rejected])
   }
 
+  @Test func devicesWithAVariantThatCannotBeRenderedShareTheOutcome() throws {
+    let sender = ContentSender(.apns)
+    var desk = Desk(senders: [.default: [.apns: sender]])
+    let variant = try Self.variant(String(repeating: "x", count: ContentSender.limit))
+    desk.registry[.user("bob")] = (0..<4).map { Self.target("\($0)", variant) }
+    desk.deliver(desk.send(to: .user("bob"), content: Self.content))
+    #expect(desk.pushes.isEmpty)
+    #expect(desk.statuses.first?.devices.map(\.outcome) == Array(repeating: .rejected, count: 4))
+    #expect(desk.statuses.first?.devices.map(\.reason) == Array(repeating: "PayloadTooLarge", count: 4))
+    #expect(sender.renderings == 1)
+  }
+
   @Test func recheckAsksForTheTemplateAgain() throws {
     var desk = Desk(senders: [.default: [.apns: ContentSender(.apns)]])
     let variant = try Self.variant("Score: ")
@@ -74,8 +86,10 @@ import Testing
   }
 }
 
-/// A sender whose payload is the text of the message.
+/// A sender whose payload is the text of the message, of less than `limit` bytes.
 private final class ContentSender: PushSender {
+  static let limit = 100
+
   let platform: Platform
   let readinessProblem: String? = nil
   private let rendered = Mutex(0)
@@ -87,6 +101,7 @@ private final class ContentSender: PushSender {
   func render(_ send: SendRequest) throws(PushOutcome) -> RenderedPush {
     guard let body = send.content.message?.body else { throw PushOutcome(.rejected, reason: "PayloadEmpty") }
     rendered.withLock { $0 += 1 }
+    guard body.utf8.count < Self.limit else { throw .payloadTooLarge }
     return RenderedPush(headers: [], body: Array(body.utf8))
   }
 
