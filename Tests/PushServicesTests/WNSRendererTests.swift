@@ -1,6 +1,8 @@
+import AsyncHTTPClient
 import FanfareCore
 import Foundation
 import FoundationXML
+import NIOHTTP1
 import Testing
 
 @testable import PushServices
@@ -142,5 +144,20 @@ import Testing
     #expect(throws: PushOutcome(.rejected, reason: "BadHeader")) {
       try WNSRenderer.render(Fixtures.send(Content(wns: "<toast/>", headers: ["x-wns-tag": "a\r\nb: c"])))
     }
+    #expect(throws: PushOutcome(.rejected, reason: "BadHeader")) {
+      try WNSRenderer.render(Fixtures.send(Content(wns: "<toast/>", headers: ["x-wns-ttl": "soon"])))
+    }
+  }
+
+  @Test(arguments: [("60", 3600, "60"), ("3600", 59, "59"), ("0", 59, "0")])
+  func timeToLiveIsTheSmallerOneAndSentOnce(_ callers: String, _ remaining: Int, _ sent: String) throws {
+    let rendering = try WNSRenderer.render(Fixtures.send(Content(wns: "<toast/>", headers: ["x-wns-ttl": callers])))
+    let handle = "https://db5.notify.windows.com/?token=AwYA"
+    let push = Push(
+      ticket: 1, id: Fixtures.pushID, handle: handle, rendering: rendering,
+      expiresAt: Fixtures.now + .seconds(remaining))
+    let channel = try #require(ChannelURI(handle))
+    let request = WNSRequestWriter().request(for: push, channel: channel, token: "t", now: Fixtures.now)
+    #expect(request?.headers["x-wns-ttl"] == [sent])
   }
 }

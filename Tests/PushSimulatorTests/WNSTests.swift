@@ -129,6 +129,9 @@ struct WNSTests {
         fixture, token: token, fields: ["x-wns-requestforstatus": "true", "ms-cv": "abc.0"])
       #expect(status.headers["x-wns-deviceconnectionstatus"] == "connected")
       #expect(status.headers["ms-cv"] == "abc.0")
+      let repeated = try await Self.push(fixture, token: token, fields: ["x-wns-ttl": "60", "X-WNS-TTL": "59"])
+      #expect(repeated.status == 400)
+      #expect(repeated.headers["x-wns-error-description"] == "The x-wns-ttl header occurs twice.")
       fixture.simulator.expireTokens()
       #expect(try await Self.push(fixture, token: token).status == 401)
     }

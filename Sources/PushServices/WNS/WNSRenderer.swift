@@ -15,6 +15,9 @@ package enum WNSRenderer {
     case raw = "wns/raw"
   }
 
+  /// The header field of the time to live in seconds. The caller's own is part of the rendering; the exchange limits it.
+  static let timeToLive = "x-wns-ttl"
+
   /// The most characters of `X-WNS-Tag`.
   private static let maximumTagLength = 16
 
@@ -38,7 +41,7 @@ package enum WNSRenderer {
       headers.append(RenderedPush.Field("x-wns-tag", key))
     }
     for (name, value) in send.content.headers where PushHeader.platform(of: name) == .wns {
-      guard PushHeader.isSound(value) else { throw .badHeader }
+      guard PushHeader.isSound(value), name != timeToLive || UInt32(value) != nil else { throw .badHeader }
       headers.removeAll { $0.name == name }
       headers.append(RenderedPush.Field(name, value))
     }

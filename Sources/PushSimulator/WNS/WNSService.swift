@@ -109,6 +109,12 @@ struct WNSRequest {
     headers.first { $0.name.lowercased() == name }?.value
   }
 
+  /// The name of a field that occurs twice, in lower case; nil if none does.
+  var repeatedField: String? {
+    var names: Set<String> = []
+    return headers.lazy.map { $0.name.lowercased() }.first { !names.insert($0).inserted }
+  }
+
   /// The fields to keep: all but the credential.
   var kept: [HeaderField] { headers.filter { $0.name.lowercased() != "authorization" } }
 }
@@ -140,6 +146,7 @@ enum WNSRules {
   /// Why the notification is refused; nil if it is valid.
   static func refusal(of request: WNSRequest) -> Refusal? {
     guard request.method == "POST" else { return Refusal(status: 405, description: "The method must be POST.") }
+    if let name = request.repeatedField { return bad("The \(name) header occurs twice.") }
     if request["transfer-encoding"] != nil { return bad("Chunked encoding is not supported.") }
     guard request["content-length"] != nil else { return bad("The Content-Length header is missing.") }
     guard let type = request["x-wns-type"] else { return bad("The X-WNS-Type header is missing.") }
