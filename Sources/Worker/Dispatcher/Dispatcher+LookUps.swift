@@ -102,7 +102,9 @@ extension Dispatcher {
     if items[slot].isTraced { traces.found(slot, devices: targets.count, at: now.wall) }
     var targets = targets
     var isRegistered = true
-    if case .device(let platform, let handle) = send.audience, targets.isEmpty, send.coveredPlatforms.contains(platform)
+    // A device that is not registered has no template to render the send from.
+    if case .device(let platform, let handle) = send.audience, targets.isEmpty, send.content.template == nil,
+      send.coveredPlatforms.contains(platform)
     {
       isRegistered = false
       targets = [UnregisteredDevice.target(hub: send.hub, platform: platform, handle: handle, at: now.wall)]
@@ -151,11 +153,16 @@ extension Dispatcher {
       }
     }
     var known = targets.first { $0.registration == device.target.registration && $0.platform == device.target.platform }
-    if known == nil, case .device(let platform, let handle)? = items[slot].send?.audience,
-      let hub = items[slot].send?.hub
-    {
+    if known == nil, let send = items[slot].send, case .device(let platform, let handle) = send.audience {
       // The caller named the address itself; whether and how it is registered by now does not matter.
-      known = targets.first ?? UnregisteredDevice.target(hub: hub, platform: platform, handle: handle, at: now.wall)
+      switch send.content.template?.source {
+      case nil:
+        known =
+          targets.first ?? UnregisteredDevice.target(hub: send.hub, platform: platform, handle: handle, at: now.wall)
+      case .hub: known = targets.first
+      // Other templates of the device have pushes of their own.
+      case .devices: break
+      }
     }
     guard let target = known else {
       finish(slot, index, as: .rejected, reason: "NoLongerRegistered", status: device.status, at: now, into: &effects)

@@ -74,15 +74,56 @@ import Testing
     #expect(bodies == ["Score: 3 to 1", "Score: 3 to 1"])
   }
 
+  @Test(arguments: [content, Content(template: TemplateContent(name: "score"))])
+  func handleWithoutTemplateIsNoTarget(_ content: Content) {
+    var desk = Desk(senders: [.default: [.apns: ContentSender(.apns)]])
+    desk.deliver(desk.send(to: .device(.apns, handle: "ab"), content: content))
+    #expect(desk.pushes.isEmpty)
+    #expect(desk.statuses.map(\.state) == [.noTarget])
+  }
+
+  /// The device's app removes a template while its push waits. The other template has its own push.
+  @Test func deferredPushToAHandleUsesNoOtherTemplateOfTheDevice() throws {
+    var desk = Desk(senders: [.default: [.apns: ContentSender(.apns)]], retryDelays: [300])
+    let audience = Audience.device(.apns, handle: "ab")
+    let other = Self.target("ab", try Self.variant("Second: "), registration: .random())
+    desk.registry[audience] = [Self.target("ab", try Self.variant("First: ")), other]
+    desk.deliver(desk.send(to: audience, content: Content(template: TemplateContent(properties: ["score": "1"]))))
+    #expect(desk.pushes.map { String(decoding: $0.rendering.body, as: UTF8.self) } == ["First: 1", "Second: 1"])
+    desk.answer(desk.pushes[1], PushOutcome(.accepted, status: 200))
+    desk.answer(desk.pushes[0], PushOutcome(.retryLater, status: 429, retryAfter: .seconds(100)))
+    desk.registry[audience] = [other]
+    desk.advance(.seconds(111))
+    desk.deliver([desk.retries[0].value])
+    #expect(desk.pushes.count == 2)
+    #expect(desk.statuses.first?.devices.map(\.outcome) == [.rejected, .delivered])
+    #expect(desk.statuses.first?.devices.map(\.reason) == ["NoLongerRegistered", ""])
+  }
+
+  /// The caller named the handle, and the hub's template is for whoever has it.
+  @Test func deferredPushToAHandleIsSentToItsNextRegistration() throws {
+    var desk = Desk(senders: [.default: [.apns: ContentSender(.apns)]], retryDelays: [300])
+    let audience = Audience.device(.apns, handle: "ab")
+    desk.registry[audience] = [Self.target("ab", try Self.variant("Score: "))]
+    desk.deliver(desk.send(to: audience, content: Self.content))
+    desk.answer(desk.pushes[0], PushOutcome(.retryLater, status: 429, retryAfter: .seconds(100)))
+    desk.registry[audience] = [Self.target("ab", try Self.variant("Spielstand: "), registration: .random())]
+    desk.advance(.seconds(111))
+    desk.deliver([desk.retries[0].value])
+    #expect(desk.pushes.map { String(decoding: $0.rendering.body, as: UTF8.self) }.last == "Spielstand: 3 to 1")
+  }
+
   private static func variant(_ prefix: String) throws -> TemplateVariant {
     TemplateVariant(try ContentTemplate(Content(message: Message(body: "{'\(prefix)' + $(score)}"))))
   }
 
-  private static func target(_ handle: String, _ variant: TemplateVariant) -> Target {
+  private static func target(
+    _ handle: String, _ variant: TemplateVariant, registration: RegistrationID? = nil
+  ) -> Target {
     let plain = Desk.target(handle, .apns)
     return Target(
-      registration: plain.registration, platform: .apns, handle: handle, registeredAt: plain.registeredAt,
-      variant: variant)
+      registration: registration ?? plain.registration, platform: .apns, handle: handle,
+      registeredAt: plain.registeredAt, variant: variant)
   }
 }
 
