@@ -175,6 +175,19 @@ import Testing
     }
   }
 
+  /// Each is a row of its own.
+  @Test func templatesTakePermitsLikeRegistrations() async throws {
+    try await run({ $0.registrationsPerDay = 6 }) { app in
+      let path = "/api/installations/i"
+      let body = #"{"platform":"fcm","handle":"t","templates":{"a":{"body":"{}"},"b":{"body":"{}"}}}"#
+      #expect(try await app.request(.put, path, body: body, type: "application/json").status == 200)
+      let patch = #"[{"op":"remove","path":"/templates/a"}]"#
+      #expect(try await app.request(.patch, path, body: patch, type: "application/json-patch+json").status == 200)
+      #expect(try await app.request(.post, "/api/register").status == 200)
+      try expectRefusal(try await app.request(.post, "/api/register"), by: .registrations)
+    }
+  }
+
   @Test func storedBytesAreLimited() async throws {
     let text = String(repeating: "x", count: 2000)
     try await run({ $0.storedBytesPerDay = 1500 }) { app in

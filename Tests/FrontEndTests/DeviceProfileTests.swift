@@ -25,7 +25,7 @@ import Testing
 
   @Test func profileIsStoredAndReturned() async throws {
     try await Harness.run { app in
-      let zones = ["a", "installation:phone-1", "timezone:Europe.Vienna", "username:alice"]
+      let zones = ["a", "installation:phone-1", "time-zone:Europe.Vienna", "username:alice"]
       for reply in [try await put(app), try await app.request(.get, Self.path)] {
         #expect(reply.status == 200)
         #expect(try tags(reply) == zones)
@@ -35,8 +35,8 @@ import Testing
       // What was returned can be sent back, and in another zone the tag is another one.
       let moved = try await app.request(
         .put, Self.path,
-        body: #"{"platform":"apns","handle":"aa","tags":["a","timezone:Europe.Vienna"],"timeZone":"Etc/GMT+5"}"#)
-      #expect(try tags(moved) == ["a", "installation:phone-1", "timezone:Etc.GMT#5", "username:alice"])
+        body: #"{"platform":"apns","handle":"aa","tags":["a","time-zone:Europe.Vienna"],"timeZone":"Etc/GMT+5"}"#)
+      #expect(try tags(moved) == ["a", "installation:phone-1", "time-zone:Etc.GMT#5", "username:alice"])
       #expect(try moved.json["locale"] == nil)
 
       let id = try await app.issue(handle: "bb")
@@ -47,7 +47,19 @@ import Testing
       let template: JSON = ["body": #"{"data":{"a":"$(b)"}}"#]
       #expect(try own.json["template"] == template)
       #expect(try await app.request(.get, "/api/registrations/\(id)").json["template"] == template)
-      #expect(try tags(own) == ["timezone:Europe.Vienna", "username:alice"])
+      #expect(try tags(own) == ["time-zone:Europe.Vienna", "username:alice"])
+    }
+  }
+
+  @Test func zoneDoesNotCountAgainstTheLimitOfTags() async throws {
+    try await Harness.run { app in
+      let given = (1...60).map { "\"tag-\($0)\"" }.joined(separator: ",")
+      let body = #"{"platform":"apns","handle":"aa","tags":[\#(given)],"timeZone":"Europe/Vienna"}"#
+      let stored = try await app.request(.put, Self.path, body: body)
+      #expect(try tags(stored).count == 63)
+      #expect(try await patch(app, #"{"op":"add","path":"/locale","value":"de"}"#).status == 200)
+      let returned = try tags(stored).map { "\"\($0)\"" }.joined(separator: ",")
+      #expect(try await app.request(.put, Self.path, body: body.replacing(given, with: returned)).json == stored.json)
     }
   }
 
@@ -90,7 +102,7 @@ import Testing
       for reply in [changed, try await app.request(.get, Self.path)] {
         #expect(try reply.json["locale"] == "en" && reply.json["timeZone"] == "Asia/Tokyo")
         #expect(try reply.json["attributes"] == ["club": "x"])
-        #expect(try tags(reply) == ["a", "installation:phone-1", "timezone:Asia.Tokyo", "username:alice"])
+        #expect(try tags(reply) == ["a", "installation:phone-1", "time-zone:Asia.Tokyo", "username:alice"])
         #expect(try Set(reply.json["templates"]?.members.keys.map { $0 } ?? []) == ["a/b", "goal"])
         #expect(try reply.json["templates"]?["goal"]?["tags"] == ["goals"])
       }

@@ -243,7 +243,7 @@ import Testing
   }
 
   /// A store whose `settle` fails once after every `forgetOne()`.
-  private final class ForgetfulClaims: SendClaimStore {
+  final class ForgetfulClaims: SendClaimStore {
     private let store: any SendClaimStore
     private let isForgetting = Mutex(false)
 

@@ -33,17 +33,19 @@ import Testing
 
   @Test func zoneAndTagBelongTogether() {
     for (zone, tag) in [
-      ("Europe/Vienna", "timezone:Europe.Vienna"),
-      ("America/Argentina/Buenos_Aires", "timezone:America.Argentina.Buenos_Aires"),
-      ("Etc/GMT+5", "timezone:Etc.GMT#5"), ("America/Port-au-Prince", "timezone:America.Port-au-Prince"),
-      ("UTC", "timezone:UTC"),
+      ("Europe/Vienna", "time-zone:Europe.Vienna"),
+      ("America/Argentina/Buenos_Aires", "time-zone:America.Argentina.Buenos_Aires"),
+      ("Etc/GMT+5", "time-zone:Etc.GMT#5"), ("America/Port-au-Prince", "time-zone:America.Port-au-Prince"),
+      ("UTC", "time-zone:UTC"),
     ] {
-      #expect(ZoneTag.isKnown(zone) && ZoneTag.of(zone) == tag && ZoneTag.zone(of: tag) == zone)
+      #expect(TimeZoneName.isKnown(zone) && Tag.timeZone(zone) == tag && TimeZoneName.named(by: tag) == zone)
     }
     for name in ["Mars/Phobos", "CET", "GMT+1", "", "Europe/Vienna ", "/etc/localtime", "../UTC", "Europe/\0"] {
-      #expect(!ZoneTag.isKnown(name), "\(name)")
+      #expect(!TimeZoneName.isKnown(name), "\(name)")
     }
-    for tag in ["timezone:", "timezone:Mars.Phobos", "news", "timezone"] { #expect(ZoneTag.zone(of: tag) == nil) }
+    for tag in ["time-zone:", "time-zone:Mars.Phobos", "news", "timezone"] {
+      #expect(TimeZoneName.named(by: tag) == nil)
+    }
   }
 
   private func put(_ app: Harness, _ id: Int, _ zone: String?) async throws {
@@ -123,7 +125,7 @@ import Testing
 
   /// More zones than a caller's expression may have tags.
   @Test func worldwideAudienceHasAPartForEachMoment() async throws {
-    let zones = TimeZone.knownTimeZoneIdentifiers.filter(ZoneTag.isKnown)
+    let zones = TimeZone.knownTimeZoneIdentifiers.filter(TimeZoneName.isKnown)
     #expect(zones.count > 300)
     let time = LocalSendTime(inUTC: try #require(LocalSendTime.parse("2026-12-01T08:00:00")), defaultZone: "UTC")
     let parts = LocalPart.all(of: time, zones: zones)
@@ -148,6 +150,38 @@ import Testing
       #expect(try first.json == second.json)
       try await send(app, #"{"tag":"x"}"#, key: "a").expectProblem(409, "keyReused")
       #expect(try await send(app, key: "b").json["parts"]?.elements.count == 4)
+    }
+  }
+
+  /// As after a crash between the schedule and the claim.
+  @Test func repetitionOfAnUnsettledRequestAddsNoPart() async throws {
+    let temporary = try TemporaryRegistry()
+    let claims = IdempotencyTests.ForgetfulClaims(over: temporary.registry)
+    try await Harness.run({ $0.claims = claims }) { app in
+      try await put(app, 1, "Asia/Tokyo")
+      claims.forgetOne()
+      #expect(try await send(app, key: "a").status == 503)
+      try await put(app, 9, "America/New_York")
+      for _ in 1...2 {
+        let parts = try await send(app, key: "a").json["parts"]?.elements ?? []
+        #expect(parts.map { $0["timeZones"] } == [["Asia/Tokyo"], ["UTC"]])
+      }
+      let list = try await app.request(.get, "/api/sends?state=scheduled", as: "opal").json["sends"]?.elements
+      #expect(list?.count == 2)
+    }
+  }
+
+  /// Otherwise one app could name so many zones that others' are left out.
+  @Test func onlyZonesOfProfilesAreInUse() async throws {
+    try await Harness.run { app in
+      try await put(app, 1, "Asia/Tokyo")
+      let tags = (["Europe.Vienna"] + (1..<60).map { "#\($0)" }).map { #""time-zone:\#($0)""# }
+      let reply = try await app.request(
+        .put, "/api/installations/phone-2",
+        body: #"{"platform":"fcm","handle":"token-2","tags":[\#(tags.joined(separator: ","))]}"#)
+      #expect(try reply.json["tags"] == ["installation:phone-2", "username:alice"])
+      let parts = try await send(app).json["parts"]?.elements ?? []
+      #expect(parts.map { $0["timeZones"] } == [["Asia/Tokyo"], ["UTC"]])
     }
   }
 

@@ -87,7 +87,7 @@ import Testing
       }
       let large = try await batch(4, key: "a")
       large.expectProblem(413, "tooLarge")
-      #expect(try JSON(large.body)["detail"]?.text?.contains("it has 4 sends and the quota allows 3") == true)
+      #expect(try JSON(large.body)["detail"]?.text?.contains("has 4 sends and the quota allows 3") == true)
       #expect(try await app.request(.post, "/api/sends", body: Self.send).status == 202)
       for _ in 0..<2 {
         let refused = try await batch(3, key: "b")

@@ -81,6 +81,9 @@ package struct QuotaPolicy: Sendable {
   /// No quotas.
   package static let none = Self(everyone: .none)
 
+  /// Whether the user has quotas of its own.
+  package func isException(_ user: String) -> Bool { exceptions[Array(user.utf8)] != nil }
+
   /// The quotas of a user.
   package func limits(of user: String) -> QuotaLimits {
     exceptions.isEmpty ? everyone : exceptions[Array(user.utf8)] ?? everyone

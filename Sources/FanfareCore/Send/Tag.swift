@@ -4,6 +4,8 @@ package enum Tag {
   package static let usernamePrefix = "username:"
   /// The prefix of the tag that names an installation.
   package static let installationPrefix = "installation:"
+  /// The prefix of the tag that names a device's time zone. Only the registry adds it.
+  package static let timeZonePrefix = "time-zone:"
   /// The most characters in one tag.
   package static let maximumLength = 120
   /// The most tags that a caller may give one device; reserved tags do not count.
@@ -27,6 +29,18 @@ package enum Tag {
     tag.utf8.starts(with: usernamePrefix.utf8) ? String(Substring(tag.utf8.dropFirst(usernamePrefix.utf8.count))) : nil
   }
 
+  /// The tag of devices in a time zone: `time-zone:Europe.Vienna`, since tags have neither `/` nor `+`.
+  package static func timeZone(_ zone: String) -> String {
+    timeZonePrefix + zone.replacing("/", with: ".").replacing("+", with: "#")
+  }
+
+  /// The time zone that the tag names; nil for any other tag.
+  package static func timeZone(of tag: String) -> String? {
+    guard tag.utf8.starts(with: timeZonePrefix.utf8) else { return nil }
+    return String(Substring(tag.utf8.dropFirst(timeZonePrefix.utf8.count)))
+      .replacing(".", with: "/").replacing("#", with: "+")
+  }
+
   /// Whether the text is a valid tag. Reserved prefixes are checked elsewhere.
   package static func isValid(_ tag: String) -> Bool {
     (1...maximumLength).contains(tag.utf8.count) && tag.utf8.allSatisfy(isCharacter)
@@ -42,9 +56,10 @@ package enum Tag {
     isValid(tag) || user(of: tag).map(UserName.isValid) == true
   }
 
-  /// Whether only the registry may give the tag: a user's or an installation's.
+  /// Whether only the registry may give the tag: a user's, an installation's or a time zone's.
   package static func isReserved(_ tag: String) -> Bool {
     tag.utf8.starts(with: usernamePrefix.utf8) || tag.utf8.starts(with: installationPrefix.utf8)
+      || tag.utf8.starts(with: timeZonePrefix.utf8)
   }
 
   /// Whether a valid tag may contain the byte.

@@ -51,7 +51,7 @@ struct LocalPart: Hashable {
 
   /// The devices of the part of an audience. `all` are the zones of all parts.
   func audience(within audience: Audience, all: [String]) -> Audience {
-    let tags = (zones.isEmpty ? all : zones).map { TagExpression.tag(ZoneTag.of($0)) }
+    let tags = (zones.isEmpty ? all : zones).map { TagExpression.tag(Tag.timeZone($0)) }
     guard let first = tags.first else { return audience }
     let inZones = tags.count == 1 ? first : .any(tags)
     let condition = zones.isEmpty ? .not(inZones) : inZones

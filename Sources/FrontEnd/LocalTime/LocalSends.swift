@@ -4,8 +4,8 @@ import Hummingbird
 
 /// Divides a send in local time into scheduled sends, one for each moment at which a time zone in use has that time.
 struct LocalSends: Sendable {
-  /// More than the time zones that there are.
-  private static let maximumZones = 1000
+  /// More than the time zones that there are. With the tags of a caller's expression within `TagExpression.Limits.records`.
+  private static let maximumZones = 800
 
   let intake: SendIntake
   let idempotency: Idempotency
@@ -19,7 +19,10 @@ struct LocalSends: Sendable {
     _ submission: Submission, at time: LocalSendTime, under claim: SendClaim?, by caller: Caller
   ) async throws -> Response {
     let hub = caller.hub.name
-    if let claim, claim.isSettled { return Self.answer(try await accepted(under: claim, time, hub: hub)) }
+    if let claim, try await isHeld(claim, time, hub: hub) {
+      if !claim.isSettled { try await idempotency.settle(claim) }
+      return Self.answer(try await accepted(under: claim, time, hub: hub))
+    }
     let zones = try await zones(of: hub)
     let parts = LocalPart.all(of: time, zones: zones).map { part in
       (
@@ -30,6 +33,7 @@ struct LocalSends: Sendable {
           at: max(part.instant, submission.receivedAt))
       )
     }
+    for (_, part) in parts { try intake.check(part.send).get() }
     for result in try await intake.accept(parts.map(\.1), into: caller.hub, asWhole: true) { try result.get() }
     if let claim { try await idempotency.settle(claim) }
     return Self.answer(
@@ -48,15 +52,23 @@ struct LocalSends: Sendable {
     let isRest: Bool
   }
 
-  /// The parts of a settled claim: of all that there may be, those in the schedule.
+  /// Whether an earlier request with the claim has put its parts into the schedule: all or none. It may have ended before
+  /// it settled the claim. The parts must not be computed again: a zone that has come into use since is the rest's.
+  private func isHeld(_ claim: SendClaim, _ time: LocalSendTime, hub: HubName) async throws -> Bool {
+    if claim.isSettled { return true }
+    let rest = LocalPart(instant: time.instant(in: time.defaultZone), zones: [])
+    return try await intake.schedule.scheduled(claim.sendID(line: rest.line), hub: hub) != nil
+  }
+
+  /// The parts under a claim: of all that there may be, those in the schedule.
   private func accepted(under claim: SendClaim, _ time: LocalSendTime, hub: HubName) async throws -> [Answer] {
     var answers: [Answer] = []
-    let possible = try await zones(of: hub) + TimeZone.knownTimeZoneIdentifiers.filter(ZoneTag.isKnown)
+    let possible = try await zones(of: hub) + TimeZone.knownTimeZoneIdentifiers.filter(TimeZoneName.isKnown)
     for part in LocalPart.all(of: time, zones: possible) {
       guard let held = try await intake.schedule.scheduled(claim.sendID(line: part.line), hub: hub) else { continue }
       var zones = [time.defaultZone]
       if !part.zones.isEmpty, case .expression(let expression) = held.send.audience {
-        zones = expression.tags.compactMap(ZoneTag.zone)
+        zones = expression.tags.compactMap(TimeZoneName.named)
       }
       answers.append(Answer(id: held.send.id, at: held.due, zones: zones, isRest: part.zones.isEmpty))
     }
@@ -65,7 +77,8 @@ struct LocalSends: Sendable {
 
   /// The zones of the hub's devices.
   private func zones(of hub: HubName) async throws -> [String] {
-    try await directory.tags(withPrefix: ZoneTag.prefix, hub: hub, limit: Self.maximumZones).compactMap(ZoneTag.zone)
+    try await directory.tags(withPrefix: Tag.timeZonePrefix, hub: hub, limit: Self.maximumZones)
+      .compactMap(TimeZoneName.named)
   }
 
   private static func answer(_ parts: [Answer]) -> Response {

@@ -83,8 +83,8 @@ struct HubQuotas: Sendable {
     guard let limit = policy.limits(of: user).rate(.sends), count > limit.burst else { return }
     throw Refusal(
       .tooLarge,
-      "a batch with an Idempotency-Key is accepted as a whole, but it has \(count) sends and the quota allows "
-        + "\(limit.burst) at once; divide it and use a key for each part")
+      "a request that is accepted as a whole has \(count) sends and the quota allows \(limit.burst) at once; divide it, "
+        + "and give each part an Idempotency-Key of its own if it has one")
   }
 
   /// Whether a caller's broadcasts are limited at all.

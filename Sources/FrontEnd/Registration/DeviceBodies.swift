@@ -7,7 +7,6 @@ struct DeviceBody: Hashable {
 
   let platform: Platform
   let handle: String
-  /// With the tag of the time zone.
   let tags: [String]
   let profile: DeviceProfile?
   let templates: [InstallationRequest.Template]
@@ -39,8 +38,8 @@ struct DeviceBody: Hashable {
       default:
         guard try profile.readMember(key, from: &reader) else { throw reader.error("is not a known member") }
         guard profiled.insert(key.text).inserted else { throw reader.duplicateMember() }
-        if "timeZone" ~= key, let name = profile.timeZone, !ZoneTag.isKnown(name) {
-          throw reader.error(ZoneTag.expectation)
+        if "timeZone" ~= key, let name = profile.timeZone, !TimeZoneName.isKnown(name) {
+          throw reader.error(TimeZoneName.expectation)
         }
       }
     }
@@ -80,7 +79,7 @@ struct DeviceBody: Hashable {
     do throws(JSONError) {
       self.platform = try required(platform, platformMember)
       self.handle = try valid(try required(handle, handleMember), handleMember, on: self.platform)
-      self.tags = ZoneTag.tags(tags ?? [], in: profile.timeZone)
+      self.tags = tags ?? []
       try profile.check()
       try profile.template?.check(on: self.platform, as: "template")
       for template in templates {

@@ -54,7 +54,7 @@ struct InstallationPatch: Hashable {
     do throws(JSONError) { try device.check() } catch { throw Refusal(error) }
     return InstallationRequest(
       installation: former.installation ?? "", hub: former.hub, user: former.user, platform: device.platform,
-      handle: device.handle, tags: ZoneTag.tags(device.tags, in: device.profile.timeZone),
+      handle: device.handle, tags: device.tags,
       profile: device.profile.isEmpty ? nil : device.profile, templates: device.templates)
   }
 }
@@ -111,8 +111,6 @@ private struct PatchedDevice {
       profile.locale = locale
     case .setTimeZone(let zone):
       guard zone != nil || profile.timeZone != nil else { return Self.missing }
-      // The tag follows the zone.
-      if let former = profile.timeZone { tags.removeAll { $0 == ZoneTag.of(former) } }
       profile.timeZone = zone
     case .setAttributes(let attributes): profile.attributes = attributes
     case .setAttribute(let name, let value):
@@ -369,7 +367,7 @@ struct InstallationPatchOperation: Hashable {
 
   private static func zone(_ value: Value?) throws(Invalid) -> String {
     let name = try text(value)
-    guard ZoneTag.isKnown(name) else { throw Invalid(problem: "has a value that \(ZoneTag.expectation)") }
+    guard TimeZoneName.isKnown(name) else { throw Invalid(problem: "has a value that \(TimeZoneName.expectation)") }
     return name
   }
 

@@ -125,7 +125,7 @@ struct RegistrationRoutes: Sendable {
       throw Refusal(.invalidParameter, "the installation's id must be \(Tag.installationRule)")
     }
     let body = try DeviceBody(try await request.bytes(upTo: maximumBodySize), of: .installation)
-    try await charge(caller)
+    try await charge(caller, rows: 1 + body.templates.count)
     let registration = try await registry.install(
       InstallationRequest(
         installation: installation, hub: caller.hub.name, user: caller.user, platform: body.platform,
@@ -139,13 +139,13 @@ struct RegistrationRoutes: Sendable {
   ) async throws -> Response {
     try MediaType.jsonPatch.require(of: request)
     let patch = try InstallationPatch(try await request.bytes(upTo: maximumBodySize))
-    try await charge(caller)
-    for _ in 0..<Self.attempts {
+    for attempt in 0..<Self.attempts {
       let former = try await installation(context, in: caller.hub.name) { caller.maySee($0) || caller.mayOperate }
       guard caller.owns(former.registration) else {
         throw Refusal(.forbidden, "only its user may change an installation")
       }
       let changed = try patch.applied(to: former)
+      if attempt == 0 { try await charge(caller, rows: 1 + changed.templates.count) }
       do {
         let registration = try await registry.revise(former.registration, by: changed, at: clock.now())
         return .json(Installation(registration, changed.templates).json, isPrivate: true)
@@ -176,9 +176,10 @@ struct RegistrationRoutes: Sendable {
     return found
   }
 
-  /// Takes a permit for one change of a registration. Throws `.overQuota`.
-  private func charge(_ caller: Caller) async throws {
-    try await caller.hub.quotas.charge(1, to: .registrations, of: caller.user, at: clock.now())
+  /// Takes a permit for each row that is written: a registration, and each template of an installation. Throws
+  /// `.overQuota`.
+  private func charge(_ caller: Caller, rows: Int = 1) async throws {
+    try await caller.hub.quotas.charge(rows, to: .registrations, of: caller.user, at: clock.now())
   }
 
   private static let unknownRegistration = Refusal(.notFound, "there is no such registration")

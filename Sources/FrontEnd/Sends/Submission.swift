@@ -156,7 +156,7 @@ extension Submission {
           isLocal = true
         } else if "defaultTimeZone" ~= key {
           let name = try reader.readString()
-          guard ZoneTag.isKnown(name) else { throw reader.error(ZoneTag.expectation) }
+          guard TimeZoneName.isKnown(name) else { throw reader.error(TimeZoneName.expectation) }
           defaultZone = name
         } else {
           _ = try fields.read(key, from: &reader, strict: true)

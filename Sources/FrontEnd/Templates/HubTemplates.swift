@@ -23,7 +23,13 @@ final class HubTemplates: Sendable {
 
   let store: any TemplateStore
   private let clock: any WallClock
-  private let known = Mutex<[Key: Entry]>([:])
+  private struct State {
+    var known: [Key: Entry] = [:]
+    /// How often a template was changed here.
+    var changes = 0
+  }
+
+  private let state = Mutex(State())
 
   init(store: any TemplateStore, clock: any WallClock) { (self.store, self.clock) = (store, clock) }
 
@@ -34,13 +40,15 @@ final class HubTemplates: Sendable {
   func resolve(_ content: TemplateContent, in hub: HubName) async throws -> TemplateContent {
     guard let key = try Self.key(of: content, in: hub) else { return content }
     if let entry = entry(of: key) { return try Self.content(content, entry.version) }
-    let knownAt = clock.now()
+    let (knownAt, changes) = (clock.now(), state.withLock(\.changes))
     let template = try await store.template(key.name, version: key.version, hub: hub)
     let version = template.flatMap { $0.isUsable(at: knownAt) ? $0.version : nil }
-    known.withLock { known in
+    state.withLock { state in
+      // The answer may be older than a change that was made meanwhile.
+      guard state.changes == changes else { return }
       // Few deployments have so many: they ask the store again.
-      if known.count >= Self.capacity { known.removeAll(keepingCapacity: true) }
-      known[key] = Entry(version: version, knownAt: knownAt)
+      if state.known.count >= Self.capacity { state.known.removeAll(keepingCapacity: true) }
+      state.known[key] = Entry(version: version, knownAt: knownAt)
     }
     return try Self.content(content, version)
   }
@@ -56,13 +64,16 @@ final class HubTemplates: Sendable {
     }
   }
 
-  /// Forgets the newest version of a template that was changed.
-  func forget(_ name: String, in hub: HubName) {
-    known.withLock { $0[Key(hub: hub, name: name, version: nil)] = nil }
+  /// Forgets everything, since a template was changed.
+  func forget() {
+    state.withLock { state in
+      state.changes += 1
+      state.known.removeAll(keepingCapacity: true)
+    }
   }
 
   private func entry(of key: Key) -> Entry? {
-    guard let entry = known.withLock({ $0[key] }) else { return nil }
+    guard let entry = state.withLock({ $0.known[key] }) else { return nil }
     let age = clock.now() - entry.knownAt
     return age >= .zero && age < Self.lifetime ? entry : nil
   }

@@ -26,7 +26,7 @@ struct TemplateRoutes: Sendable {
     routes.on(.removeTemplate, admittedBy: access) { _, context, caller in
       guard let name = context.templateName else { throw Self.unknown }
       try await templates.store.remove(template: name, hub: caller.hub.name, at: clock.now())
-      templates.forget(name, in: caller.hub.name)
+      templates.forget()
       access.security.record(.templateRemoved, for: context, by: caller)
       return Response(status: .noContent)
     }
@@ -61,7 +61,7 @@ struct TemplateRoutes: Sendable {
     let body = try TemplateBody(try await request.bytes(upTo: maximumBodySize))
     let template = try await templates.store.store(
       template: name, defaultLocale: body.defaultLocale, variants: body.variants, hub: caller.hub.name, at: clock.now())
-    templates.forget(name, in: caller.hub.name)
+    templates.forget()
     access.security.record(
       .templateStored, for: context, by: caller, details: ["template.version": "\(template.version)"])
     return .json(template.json, isPrivate: true)

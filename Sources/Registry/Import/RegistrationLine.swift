@@ -119,7 +119,8 @@ package struct RegistrationLine: Sendable {
       let (tags, profile): ([String], DeviceProfile?)
       do throws(RegistryError) {
         profile = try RegistrationRules.profile(self.profile, for: platform)
-        tags = try RegistrationRules.tags(of: user, given: self.tags ?? [], installation: installation)
+        tags = try RegistrationRules.tags(
+          of: user, given: self.tags ?? [], installation: installation, timeZone: profile?.timeZone)
       } catch {
         throw JSONError(field: "", problem: error.message)
       }

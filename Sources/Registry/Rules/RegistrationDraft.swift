@@ -7,7 +7,7 @@ struct RegistrationDraft: Sendable {
   let platform: Platform
   /// In normal form.
   let handle: String
-  /// All tags, sorted; see ``RegistrationRules/tags(of:given:installation:isTrusted:)``.
+  /// All tags, sorted; see ``RegistrationRules/tags(of:given:installation:timeZone:isTrusted:)``.
   let tags: [String]
   let installation: String?
   let profile: DeviceProfile?
@@ -16,7 +16,8 @@ struct RegistrationDraft: Sendable {
   init(_ request: RegistrationRequest) throws(RegistryError) {
     (hub, user, platform, installation) = (request.hub, request.user, request.platform, nil)
     handle = DeviceHandle.normalized(request.handle, platform: request.platform)
-    tags = try RegistrationRules.tags(of: request.user, given: request.tags, isTrusted: request.isTrusted)
+    tags = try RegistrationRules.tags(
+      of: request.user, given: request.tags, timeZone: request.profile?.timeZone, isTrusted: request.isTrusted)
     profile = try RegistrationRules.profile(request.profile, for: request.platform)
     isTrusted = request.isTrusted
   }
@@ -39,7 +40,8 @@ struct RegistrationDraft: Sendable {
       profile?.template = template.template
     }
     tags = try RegistrationRules.tags(
-      of: request.user, given: given, installation: request.installation, isTrusted: request.isTrusted)
+      of: request.user, given: given, installation: request.installation, timeZone: profile?.timeZone,
+      isTrusted: request.isTrusted)
     self.profile = try RegistrationRules.profile(profile, for: request.platform)
     isTrusted = request.isTrusted
   }

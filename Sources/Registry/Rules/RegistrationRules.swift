@@ -12,13 +12,14 @@ enum RegistrationRules {
   static let unknown = RegistryError(.notFound, "there is no such registration")
   static let changed = RegistryError(.changed, "the registration has changed")
 
-  /// All tags of a registration, sorted: those that the app gives, the user's own, and the installation's.
+  /// All tags of a registration, sorted: those that the app gives, the user's own, the installation's and the time
+  /// zone's. Time zones among the given ones are left out: the tag follows the profile.
   ///
   /// Throws `.forbidden` for another user's or installation's tag, and for an invalid user, tag or installation: a
   /// store that ends a text at a NUL would otherwise store another user's tag. A trusted caller may give the tag of any
   /// installation.
   static func tags(
-    of user: String, given: [String], installation: String? = nil, isTrusted: Bool = false
+    of user: String, given: [String], installation: String? = nil, timeZone: String? = nil, isTrusted: Bool = false
   ) throws(RegistryError) -> [String] {
     guard UserName.isValid(user) else { throw RegistryError(.forbidden, "user: must be \(UserName.rule)") }
     var tags = [Tag.username(user)]
@@ -29,7 +30,14 @@ enum RegistrationRules {
       }
       tags.append(tag)
     }
-    for tag in given {
+    if let timeZone {
+      let tag = Tag.timeZone(timeZone)
+      guard !timeZone.isEmpty, Tag.isValid(tag) else {
+        throw RegistryError(.forbidden, "timeZone: must be the name of a time zone")
+      }
+      tags.append(tag)
+    }
+    for tag in given where Tag.timeZone(of: tag) == nil {
       if let named = Tag.user(of: tag) {
         guard named.hasSameBytes(as: user) else {
           throw RegistryError(.forbidden, "tags: a tag with \(Tag.usernamePrefix) must name the caller")

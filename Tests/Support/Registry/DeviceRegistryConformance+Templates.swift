@@ -11,8 +11,9 @@ extension DeviceRegistryConformance {
       #expect(first.profile == profile)
       #expect(try await store.registration(first.id, hub: store.hub) == first)
       #expect(try await store.list(.user("ann"), hub: store.hub, of: .whole, limit: 9).registrations == [first])
-      let next = try await store.complete(first.id, "ann", "h")
-      #expect(next.profile == nil)
+      #expect(first.tags == ["time-zone:Europe.Vienna", "username:ann"])
+      let next = try await store.complete(first.id, "ann", "h", tags: first.tags + ["time-zone:UTC"])
+      #expect(next.profile == nil && next.tags == ["username:ann"], "the tag follows the profile")
       #expect(try await store.registration(first.id, hub: store.hub) == next)
       #expect(try await store.register("ann", "h2", profile: DeviceProfile()).profile == nil, "nothing is stored")
     },
