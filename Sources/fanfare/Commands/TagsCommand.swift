@@ -11,7 +11,7 @@ struct TagsCommand: AsyncParsableCommand {
   /// `fanfare tags size`
   struct Size: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      commandName: "size", abstract: "Counts the devices with each of the tags.",
+      commandName: "size", abstract: "Counts the registrations with each of the tags.",
       discussion: "Needs the scope read:all. With --json one object a line: tag, registrations.")
 
     private struct Answer: Codable {
@@ -36,7 +36,7 @@ struct TagsCommand: AsyncParsableCommand {
         return answers
       }
       if json { return try answers.forEach { try Console.print(json: $0) } }
-      var table = TextTable([.init(title: "tag"), .init(title: "devices", isNumber: true)])
+      var table = TextTable([.init(title: "tag"), .init(title: "registrations", isNumber: true)])
       for answer in answers { table.add([answer.tag, "\(answer.registrations)"]) }
       table.print()
     }
