@@ -135,6 +135,12 @@ private enum LanguageTemplate {
     let stored = try await registry.store(
       template: "score", defaultLocale: "en", variants: Dictionary(uniqueKeysWithValues: variants), hub: .default,
       at: SystemWallClock().now())
+    // A look-up that gave all devices the same language would be faster, and the counts of pushes the same.
+    let query = AudienceQuery(
+      hub: .default, audience: .tag("warm"), platforms: .all,
+      template: .hub(name: stored.name, version: stored.version))
+    let found = Set(try await registry.resolve([query])[0].compactMap(\.variant)).count
+    guard found == locales.count else { throw BenchError("the devices get \(found) of \(locales.count) languages") }
     try registry.close()
     return TemplateContent(
       name: stored.name, version: stored.version, properties: ["name": "Ada", "score": "3 to 1"])
