@@ -36,7 +36,8 @@ import Testing
       let first = try deployment.startWorker()
       let api = try await deployment.startFrontEnd()
       _ = try await deployment.ready(first)
-      let send = try await post(api, #","maxPerSecond":600"#)
+      // Twenty seconds in which to pause it.
+      let send = try await post(api, #","maxPerSecond":150"#)
       try await eventually("some pages to be finished") {
         (try await broadcast(send, api)["finishedPages"] as? Int ?? 0) >= 3
       }
@@ -47,6 +48,9 @@ import Testing
       #expect(paused["course"] as? String == "paused")
       let second = try deployment.startWorker()
       _ = try await deployment.ready(second)
+      let rate = try await api.call(
+        "POST", "/api/sends/\(send)/rate", user: "alice", body: #"{"maxPerSecond":1000}"#)
+      #expect(rate.status == 200, "\(rate.text)")
       #expect(try await api.call("POST", "/api/sends/\(send)/resume", user: "alice", body: "").status == 200)
       let report = try await deployment.settled(send, as: "alice", at: api)
       #expect(report["state"] as? String == "settled")
@@ -58,7 +62,7 @@ import Testing
       let end = try await broadcast(send, api)
       #expect(end["pages"] as? Int == end["finishedPages"] as? Int)
 
-      let cancelled = try await post(api, #","maxPerSecond":200"#)
+      let cancelled = try await post(api, #","maxPerSecond":100"#)
       try await eventually("a page to be finished") {
         (try await broadcast(cancelled, api)["finishedPages"] as? Int ?? 0) >= 1
       }
