@@ -46,4 +46,89 @@ struct InstallationRouteTests {
       #expect(!rest.text.contains("<entry"), "\(rest.text)")
     }
   }
+  private static func channel(_ name: String) -> String { "https://x.notify.windows.com/?token=\(name)" }
+
+  @Test func secondaryTilesArePutPatchedReadAndRemoved() async throws {
+    let body = """
+      {"platform":"WNS","pushChannel":"\(Self.channel("main"))","userId":"alice","tags":["all"],
+       "templates":{"t":{"body":"<a>$(x)</a>"}},
+       "secondaryTiles":{"news":{"pushChannel":"\(Self.channel("n"))","pushChannelExpired":null,"tags":["news"],
+       "templates":{"t":{"body":"<b>$(x)</b>","headers":{"X-WNS-Type":"wns/tile"},"tags":["loud"]}}},
+       "gone":{"pushChannel":"\(Self.channel("g"))"}}}
+      """
+    try await AzureHarness.run { harness in
+      let path = "/orders/installations/pc-1?api-version=2020-06"
+      let written = try await harness.request(.PUT, path, as: .listen, body: body)
+      #expect(written.status == 200, "\(written.text)")
+      func read() async throws -> InstallationDocument {
+        let reply = try await harness.request(.GET, path, as: .listen)
+        return try InstallationDocument(Array(reply.text.utf8)[...], id: "pc-1")
+      }
+      let first = try await read()
+      #expect(first.handle == Self.channel("main") && first.tags.tags == ["all"] && Set(first.templates.keys) == ["t"])
+      #expect(Set(first.tiles.keys) == ["news", "gone"])
+      let news = try #require(first.tiles["news"])
+      #expect(news.handle == Self.channel("n") && news.tags.tags == ["news"])
+      #expect(news.templates["t"]?.template.body == "<b>$(x)</b>")
+      // As at an installation's templates, the name is a tag too.
+      #expect(Set(news.templates["t"]?.tags.tags ?? []) == ["loud", "t"])
+      #expect(news.templates["t"]?.template.headers == ["x-wns-type": "wns/tile"])
+
+      let patched = try await harness.request(
+        .PATCH, path, as: .listen,
+        body: """
+          [{"op":"replace","path":"/secondaryTiles/news/pushChannel","value":"\(Self.channel("n2"))"},
+           {"op":"add","path":"/secondaryTiles/news/tags","value":"sport"},
+           {"op":"remove","path":"/secondaryTiles/news/tags/news"},
+           {"op":"replace","path":"/secondaryTiles/news/templates/t/body","value":"<c>$(x)</c>"},
+           {"op":"add","path":"/secondaryTiles/news/templates/u","value":"{\\"body\\":\\"<d/>\\"}"},
+           {"op":"remove","path":"/secondaryTiles/gone"},
+           {"op":"add","path":"/secondaryTiles/new","value":"{\\"pushChannel\\":\\"\(Self.channel("w"))\\"}"}]
+          """)
+      #expect(patched.status == 200, "\(patched.text)")
+      let second = try await read()
+      #expect(Set(second.tiles.keys) == ["news", "new"])
+      let changed = try #require(second.tiles["news"])
+      #expect(changed.handle == Self.channel("n2") && changed.tags.tags == ["sport"])
+      #expect(changed.templates["t"]?.template.body == "<c>$(x)</c>" && changed.templates["u"] != nil)
+
+      // Azure lists what it makes of an installation as registrations.
+      let rows = try await harness.request(.GET, "/orders/tags/$InstallationId:%7Bpc-1%7D/registrations", as: .full)
+      #expect(rows.text.components(separatedBy: "<SecondaryTileName>news</SecondaryTileName>").count == 4)
+      for (field, problem) in [
+        (Self.channel("main"), "secondaryTiles.new.pushChannel must be a channel of its own"), ("x", "the value"),
+      ] {
+        let wrong = try await harness.request(
+          .PATCH, path, as: .listen,
+          body: #"[{"op":"replace","path":"/secondaryTiles/new/pushChannel","value":"\#(field)"}]"#)
+        #expect(wrong.status == 400 && wrong.text.contains(problem), "\(wrong.text)")
+      }
+      #expect(try await read() == second)
+      #expect(try await harness.request(.DELETE, path, as: .listen).status == 204)
+      let rest = try await harness.request(.GET, "/orders/registrations", as: .full)
+      #expect(!rest.text.contains("<entry"), "\(rest.text)")
+    }
+  }
+
+  @Test func aRegistrationNamesItsSecondaryTile() async throws {
+    let body = """
+      <entry xmlns="http://www.w3.org/2005/Atom"><content type="application/xml"><WindowsTemplateRegistrationDescription
+      xmlns="http://schemas.microsoft.com/netservices/2010/10/servicebus/connect"><Tags>news</Tags>
+      <ChannelUri>\(Self.channel("n"))</ChannelUri><SecondaryTileName>my tile</SecondaryTileName>
+      <BodyTemplate>&lt;a&gt;$(x)&lt;/a&gt;</BodyTemplate></WindowsTemplateRegistrationDescription></content></entry>
+      """
+    try await AzureHarness.run { harness in
+      let made = try await harness.request(.POST, "/orders/registrations", as: .listen, body: body)
+      #expect(made.status == 200, "\(made.text)")
+      let read = try await harness.request(
+        .GET, "/orders/registrations?$filter=ChannelUri+eq+%27\(Self.channel("n").percentEncoded)%27", as: .listen)
+      for text in [made.text, read.text] {
+        #expect(
+          text.contains(
+            "<ChannelUri>\(Self.channel("n"))</ChannelUri><SecondaryTileName>my tile</SecondaryTileName>"
+              + "<BodyTemplate>"),
+          "\(text)")
+      }
+    }
+  }
 }

@@ -52,7 +52,7 @@ struct InstallationTests {
     let templates = request.templates.map {
       row(request.tags + $0.tags, DeviceProfile(template: $0.template, attributes: ["city": "Wien"]))
     }
-    let document = InstallationDocument(id: "phone-1", device: device, templates: templates, isOlder: false)
+    let document = InstallationDocument(id: "phone-1", device: device, parts: templates, isOlder: false)
     let json = document.json(seenAt: UnixTime(milliseconds: 0))
     let object = try #require(
       try JSONSerialization.jsonObject(with: Data(json)) as? [String: Any])
@@ -85,7 +85,10 @@ struct InstallationTests {
     (#"{"platform":"browser","pushChannel":{"endpoint":"x"}}"#, "platform: browser is not supported"),
     (#"{"platform":"apns","pushChannel":"00","installationId":"other"}"#, "installationId must be the id of the path"),
     (#"{"platform":"apns","pushChannel":"00","tags":["a b"]}"#, "tags: a tag must be"),
-    (#"{"platform":"wns","pushChannel":"00","secondaryTiles":{"t":{}}}"#, "secondaryTiles are not supported"),
+    (
+      #"{"platform":"apns","pushChannel":"00","secondaryTiles":{"t":{}}}"#,
+      "secondaryTiles.t belongs to installations with the platform wns"
+    ),
     (
       #"{"platform":"apns","pushChannel":"00","templates":{"t":{"headers":{"x-wns-type":"a"}}}}"#, "templates.t.headers"
     ),
@@ -157,7 +160,8 @@ struct InstallationTests {
     (#"{"op":"remove","path":"/pushChannel"}"#, "[0] /pushChannel: cannot be removed"),
     (#"{"op":"replace","path":"/pushChannel","value":"zz"}"#, "[0] /pushChannel: the value must be an even number"),
     (#"{"op":"add","path":"/platform","value":"wns"}"#, "[0] /platform: this path cannot be changed"),
-    (#"{"op":"add","path":"/secondaryTiles/t","value":"{}"}"#, "[0] /secondaryTiles/t: secondary tiles are not"),
+    (#"{"op":"add","path":"/secondaryTiles/t","value":"{}"}"#, "[0] /secondaryTiles/t: the value belongs to"),
+    (#"{"op":"add","path":"/secondaryTiles/t/tags","value":"x"}"#, "[0] /secondaryTiles/t/tags: there is no such tile"),
     (
       #"{"op":"add","path":"/templates/none/body","value":"{}"}"#, "[0] /templates/none/body: there is no such template"
     ),

@@ -94,17 +94,52 @@ struct AzurePatch: Sendable {
       guard device.pushVariables.count <= DeviceProfile.maximumAttributes else {
         throw InvalidDescription("there may be at most \(DeviceProfile.maximumAttributes) push variables")
       }
-    case ("templates", 1):
-      device.templates = isRemoval ? [:] : try templates(try required(operation), of: device)
-    case ("templates", 2):
-      device.templates[path[1]] = isRemoval ? nil : try template(try required(operation), of: device)
-    case ("templates", 3...4):
-      guard var entry = device.templates[path[1]] else { throw InvalidDescription("there is no such template") }
-      try change(&entry, operation, path.dropFirst(2), of: device)
-      device.templates[path[1]] = entry
-    case ("secondarytiles", _): throw InvalidDescription("secondary tiles are not supported")
+    case ("templates", 1...4): try change(&device.templates, operation, path.dropFirst(), of: device)
+    case ("secondarytiles", 1):
+      device.tiles = isRemoval ? [:] : try tiles(try required(operation), of: device)
+    case ("secondarytiles", 2):
+      let name = try InstallationDocument.Tile.checked(name: path[1], field: "the name")
+      device.tiles[name] = isRemoval ? nil : try tile(try required(operation), of: device)
+    case ("secondarytiles", 3...6):
+      guard var tile = device.tiles[path[1]] else { throw InvalidDescription("there is no such tile") }
+      try change(&tile, operation, path.dropFirst(2), of: device)
+      device.tiles[path[1]] = tile
     default: throw InvalidDescription("this path cannot be changed")
     }
+  }
+
+  /// Changes a tile. `path` is below it.
+  private static func change(
+    _ tile: inout InstallationDocument.Tile, _ operation: Operation, _ path: ArraySlice<String>,
+    of device: InstallationDocument
+  ) throws(InvalidDescription) {
+    switch (path.first?.lowercased(), path.count) {
+    case ("pushchannel", 1):
+      guard operation.kind != .remove else { throw InvalidDescription("cannot be removed") }
+      tile.handle = try device.service.checked(handle: operation.value, field: "the value")
+    case ("tags", 1), ("tags", 2): try change(&tile.tags, operation, path.dropFirst())
+    case ("templates", 1...4): try change(&tile.templates, operation, path.dropFirst(), of: device)
+    default: throw InvalidDescription("this path cannot be changed")
+    }
+  }
+
+  /// Changes templates. `path` is empty for all of them, or begins with the name of one.
+  private static func change(
+    _ all: inout [String: InstallationDocument.Template], _ operation: Operation, _ path: ArraySlice<String>,
+    of device: InstallationDocument
+  ) throws(InvalidDescription) {
+    let isRemoval = operation.kind == .remove
+    guard let name = path.first else {
+      all = isRemoval ? [:] : try templates(try required(operation), of: device)
+      return
+    }
+    guard path.count > 1 else {
+      all[name] = isRemoval ? nil : try template(try required(operation), of: device)
+      return
+    }
+    guard var entry = all[name] else { throw InvalidDescription("there is no such template") }
+    try change(&entry, operation, path.dropFirst(), of: device)
+    all[name] = entry
   }
 
   private static func change(
@@ -205,6 +240,22 @@ struct AzurePatch: Sendable {
     _ text: String, of device: InstallationDocument
   ) throws(InvalidDescription) -> InstallationDocument.Template {
     try read(text) { (reader) throws(JSONError) in try reader.readAzureTemplate(on: device.service.platform) }
+  }
+
+  private static func tile(
+    _ text: String, of device: InstallationDocument
+  ) throws(InvalidDescription) -> InstallationDocument.Tile {
+    try read(text) { (reader) throws(JSONError) in try reader.readAzureTile(of: device.service) }
+  }
+
+  private static func tiles(
+    _ text: String, of device: InstallationDocument
+  ) throws(InvalidDescription) -> [String: InstallationDocument.Tile] {
+    do throws(JSONError) {
+      return try InstallationDocument.readTiles(Array(text.utf8)[...], of: device.service)
+    } catch {
+      throw InvalidDescription("the value \(error)")
+    }
   }
 
   private static func templates(

@@ -1,14 +1,31 @@
 import FanfareCore
 
-/// An installation as Azure's clients describe it: one handle, tags, a user, and any number of named templates.
+/// An installation as Azure's clients describe it: one handle, tags, a user, and any number of named templates; on
+/// Windows also secondary tiles, each with a channel, tags and templates of its own.
 struct InstallationDocument: Hashable, Sendable {
-  /// The most templates of an installation.
+  /// The most templates of an installation or a tile.
   static let maximumTemplates = 50
+  /// The most secondary tiles of an installation.
+  static let maximumTiles = 20
 
   /// A template with the tags that it has besides the installation's.
   struct Template: Hashable, Sendable {
     var template: AzureTemplate
     var tags = AzureTags()
+  }
+
+  /// A secondary tile.
+  struct Tile: Hashable, Sendable {
+    var handle: String
+    var tags = AzureTags()
+    var templates: [String: Template] = [:]
+
+    static func checked(name: String, field: String) throws(InvalidDescription) -> String {
+      guard DeviceTemplate.isName(name) else {
+        throw InvalidDescription("\(field) must have \(DeviceTemplate.nameRule)")
+      }
+      return name
+    }
   }
 
   let id: String
@@ -19,6 +36,7 @@ struct InstallationDocument: Hashable, Sendable {
   var user: String?
   var pushVariables: [String: String]
   var templates: [String: Template]
+  var tiles: [String: Tile]
   /// What a patch leaves as it is: language and time zone, which Azure does not have.
   private var profile = DeviceProfile()
 
@@ -37,8 +55,8 @@ struct InstallationDocument: Hashable, Sendable {
   private init(from reader: inout JSONReader, id: String) throws(JSONError) {
     var (service, handle, user): (PushServiceName?, String?, String?)
     var (tags, pushVariables): (AzureTags, [String: String]) = (AzureTags(), [:])
-    // The templates need the platform, which may follow.
-    var rawTemplates: ArraySlice<UInt8>?
+    // Templates and tiles need the platform, which may follow.
+    var (rawTemplates, rawTiles): (ArraySlice<UInt8>?, ArraySlice<UInt8>?)
     try reader.readObject { (key, reader) throws(JSONError) in
       switch key.text.lowercased() {
       case "installationid":
@@ -58,12 +76,7 @@ struct InstallationDocument: Hashable, Sendable {
           pushVariables = try reader.readTemplateValues(maximum: DeviceProfile.maximumAttributes)
         }
       case "templates": if try !reader.readNull() { rawTemplates = try reader.readRaw() }
-      case "secondarytiles":
-        if try reader.readNull() { return }
-        let tiles = try reader.readRaw().filter { $0 > 0x20 }
-        guard tiles.elementsEqual("{}".utf8) else {
-          throw reader.error("are not supported; register a tile's channel as an installation of its own")
-        }
+      case "secondarytiles": if try !reader.readNull() { rawTiles = try reader.readRaw() }
       default: try reader.skipValue()
       }
     }
@@ -73,13 +86,23 @@ struct InstallationDocument: Hashable, Sendable {
     self.handle = try describing { () throws(InvalidDescription) in
       try service.checked(handle: handle, field: "pushChannel")
     }
-    templates = [:]
+    (templates, tiles) = ([:], [:])
     if let rawTemplates {
-      do throws(JSONError) {
-        templates = try Self.readTemplates(rawTemplates, on: service.platform)
-      } catch {
-        throw JSONError(field: error.field.isEmpty ? "templates" : "templates.\(error.field)", problem: error.problem)
+      templates = try Self.within("templates") { () throws(JSONError) in
+        try Self.readTemplates(rawTemplates, on: service.platform)
       }
+    }
+    if let rawTiles {
+      tiles = try Self.within("secondaryTiles") { () throws(JSONError) in try Self.readTiles(rawTiles, of: service) }
+    }
+  }
+
+  /// Reads a member whose errors name parts of it.
+  private static func within<Value>(
+    _ member: String, _ read: () throws(JSONError) -> Value
+  ) throws(JSONError) -> Value {
+    do throws(JSONError) { return try read() } catch {
+      throw JSONError(field: error.field.isEmpty ? member : "\(member).\(error.field)", problem: error.problem)
     }
   }
 
@@ -98,8 +121,23 @@ struct InstallationDocument: Hashable, Sendable {
     return templates
   }
 
-  /// Describes the rows of an installation: one without a template, and one for each template.
-  init(id: String, device: Registration, templates rows: [Registration], isOlder: Bool) {
+  /// Reads `{"name":{"pushChannel":…,"tags":[…],"templates":{…}}}`.
+  static func readTiles(_ json: ArraySlice<UInt8>, of service: PushServiceName) throws(JSONError) -> [String: Tile] {
+    var tiles: [String: Tile] = [:]
+    var reader = try JSONReader(json, refusesLoneSurrogates: true)
+    try reader.readObject { (key, reader) throws(JSONError) in
+      let name = key.text
+      try describing { () throws(InvalidDescription) in _ = try Tile.checked(name: name, field: "the name") }
+      guard tiles.updateValue(try reader.readAzureTile(of: service), forKey: name) == nil else {
+        throw reader.duplicateMember()
+      }
+    }
+    try reader.finish()
+    return tiles
+  }
+
+  /// Describes the rows of an installation: its own, and those of its templates and tiles.
+  init(id: String, device: Registration, parts rows: [Registration], isOlder: Bool) {
     self.id = id
     service = PushServiceName(device.platform, isOlder: isOlder)
     handle = device.handle
@@ -108,18 +146,26 @@ struct InstallationDocument: Hashable, Sendable {
     profile = device.profile ?? DeviceProfile()
     pushVariables = profile.attributes
     templates = [:]
-    for row in rows {
+    for row in rows where row.profile?.tile == nil {
       guard let template = row.profile?.template else { continue }
       templates[template.name] = Template(
         template: AzureTemplate(template), tags: AzureTags(ofRow: row.tags.filter { !device.tags.contains($0) }))
+    }
+    tiles = [:]
+    for row in rows where row.profile?.template == nil {
+      guard let name = row.profile?.tile else { continue }
+      var tile = Tile(handle: row.handle, tags: AzureTags(ofRow: row.tags))
+      for other in rows where other.profile?.tile == name {
+        guard let template = other.profile?.template else { continue }
+        tile.templates[template.name] = Template(
+          template: AzureTemplate(template), tags: AzureTags(ofRow: other.tags.filter { !row.tags.contains($0) }))
+      }
+      tiles[name] = tile
     }
   }
 
   /// The request to the registry, which makes the name of a template a tag of it, as Azure does.
   func request(in hub: HubName) throws(InvalidDescription) -> InstallationRequest {
-    guard templates.count <= Self.maximumTemplates else {
-      throw InvalidDescription("templates must be at most \(Self.maximumTemplates)")
-    }
     if let user, !UserName.isValid(user) { throw InvalidDescription("userId must be \(UserName.rule)") }
     if let named = tags.user, let user, named != user {
       throw InvalidDescription("tags must not name another user than userId")
@@ -129,22 +175,57 @@ struct InstallationDocument: Hashable, Sendable {
     }
     var profile = profile
     profile.attributes = pushVariables
+    return InstallationRequest(
+      installation: id, hub: hub, user: user ?? UserName.ofDevice(RegistrationID(azure: id)),
+      platform: service.platform, handle: handle, tags: tags.tags, profile: profile.isEmpty ? nil : profile,
+      templates: try rows(of: templates, profile, field: "templates"), tiles: try rows(ofTiles: profile),
+      isTrusted: true)
+  }
+
+  /// The templates of the installation or of a tile. `field` names them in errors.
+  private func rows(
+    of templates: [String: Template], _ profile: DeviceProfile, field: String
+  ) throws(InvalidDescription) -> [InstallationRequest.Template] {
+    guard templates.count <= Self.maximumTemplates else {
+      throw InvalidDescription("\(field) must be at most \(Self.maximumTemplates)")
+    }
     var rows: [InstallationRequest.Template] = []
     for (name, entry) in templates.sorted(by: { $0.key < $1.key }) {
-      guard !name.isEmpty else { throw InvalidDescription("templates must have names") }
-      let template = try entry.template.checked(name: name, on: service.platform, field: "templates.\(name).body")
+      guard !name.isEmpty else { throw InvalidDescription("\(field) must have names") }
+      let template = try entry.template.checked(name: name, on: service.platform, field: "\(field).\(name).body")
       var profile = profile
       profile.template = template
       guard JSONWriter.bytes(of: profile).count <= DeviceProfile.maximumLength else {
         throw InvalidDescription(
-          "templates.\(name) and pushVariables together must have at most \(DeviceProfile.maximumLength) bytes")
+          "\(field).\(name) and pushVariables together must have at most \(DeviceProfile.maximumLength) bytes")
       }
       rows.append(InstallationRequest.Template(template, tags: entry.tags.tags))
     }
-    return InstallationRequest(
-      installation: id, hub: hub, user: user ?? UserName.ofDevice(RegistrationID(azure: id)),
-      platform: service.platform, handle: handle, tags: tags.tags, profile: profile.isEmpty ? nil : profile,
-      templates: rows, isTrusted: true)
+    return rows
+  }
+
+  private func rows(ofTiles profile: DeviceProfile) throws(InvalidDescription) -> [InstallationRequest.Tile] {
+    guard tiles.count <= Self.maximumTiles else {
+      throw InvalidDescription("secondaryTiles must be at most \(Self.maximumTiles)")
+    }
+    var handles: Set<String> = [handle]
+    var rows: [InstallationRequest.Tile] = []
+    for (name, tile) in tiles.sorted(by: { $0.key < $1.key }) {
+      let field = "secondaryTiles.\(name)"
+      guard handles.insert(tile.handle).inserted else {
+        throw InvalidDescription("\(field).pushChannel must be a channel of its own")
+      }
+      if let named = tile.tags.user, named != user {
+        throw InvalidDescription("\(field).tags must not name another user than userId")
+      }
+      var profile = profile
+      profile.tile = name
+      rows.append(
+        InstallationRequest.Tile(
+          name, handle: tile.handle, tags: tile.tags.tags,
+          templates: try self.rows(of: tile.templates, profile, field: "\(field).templates")))
+    }
+    return rows
   }
 
   /// The installation as JSON. Members without a value are left out.
@@ -159,18 +240,33 @@ struct InstallationDocument: Hashable, Sendable {
       json.member("lastUpdate", seenAt)
       if !tags.tags.isEmpty { json.member("tags", tags.tags) }
       if !pushVariables.isEmpty { json.object("pushVariables") { $0.members(sorted: pushVariables) } }
-      guard !templates.isEmpty else { return }
-      json.object("templates") { json in
-        for (name, entry) in templates.sorted(by: { $0.key < $1.key }) {
+      write(templates, to: &json)
+      guard !tiles.isEmpty else { return }
+      json.object("secondaryTiles") { json in
+        for (name, tile) in tiles.sorted(by: { $0.key < $1.key }) {
           json.object(named: name) { json in
-            json.member("body", entry.template.body(for: service))
-            let headers = entry.template.namedHeaders
-            if !headers.isEmpty {
-              json.object("headers") { json in for header in headers { json.member(named: header.name, header.value) } }
-            }
-            json.member("expiry", ifPresent: entry.template.expiry)
-            if !entry.tags.tags.isEmpty { json.member("tags", entry.tags.tags) }
+            json.member("pushChannel", tile.handle)
+            json.member("pushChannelExpired", false)
+            if !tile.tags.tags.isEmpty { json.member("tags", tile.tags.tags) }
+            write(tile.templates, to: &json)
           }
+        }
+      }
+    }
+  }
+
+  private func write(_ templates: [String: Template], to json: inout JSONWriter) {
+    guard !templates.isEmpty else { return }
+    json.object("templates") { json in
+      for (name, entry) in templates.sorted(by: { $0.key < $1.key }) {
+        json.object(named: name) { json in
+          json.member("body", entry.template.body(for: service))
+          let headers = entry.template.namedHeaders
+          if !headers.isEmpty {
+            json.object("headers") { json in for header in headers { json.member(named: header.name, header.value) } }
+          }
+          json.member("expiry", ifPresent: entry.template.expiry)
+          if !entry.tags.tags.isEmpty { json.member("tags", entry.tags.tags) }
         }
       }
     }
@@ -199,6 +295,31 @@ extension JSONReader {
       try describing { () throws(InvalidDescription) in try tags.add(tag, field: "tags") }
     }
     return tags
+  }
+
+  /// Reads a secondary tile of an installation.
+  mutating func readAzureTile(of service: PushServiceName) throws(JSONError) -> InstallationDocument.Tile {
+    guard service == .windows else { throw error("belongs to installations with the platform wns") }
+    var (handle, tags): (String?, AzureTags) = (nil, AzureTags())
+    var templates: [String: InstallationDocument.Template] = [:]
+    try readObject { (key, reader) throws(JSONError) in
+      switch key.text.lowercased() {
+      case "pushchannel": handle = try reader.readOptionalString()
+      case "tags": tags = try reader.readAzureTags()
+      case "templates":
+        if try reader.readNull() { return }
+        try reader.readObject { (name, reader) throws(JSONError) in
+          let template = try reader.readAzureTemplate(on: service.platform)
+          guard templates.updateValue(template, forKey: name.text) == nil else { throw reader.duplicateMember() }
+        }
+      default: try reader.skipValue()
+      }
+    }
+    let channel = handle
+    return InstallationDocument.Tile(
+      handle: try describing { () throws(InvalidDescription) in
+        try service.checked(handle: channel, field: "pushChannel")
+      }, tags: tags, templates: templates)
   }
 
   /// Reads a template of an installation.

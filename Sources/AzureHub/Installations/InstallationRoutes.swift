@@ -24,7 +24,7 @@ struct InstallationRoutes: Sendable {
           do { try await operations.remove(row, by: caller, request.original) } catch let error as RegistryError
             where error.code == .notFound
           {
-            // A template goes with the device.
+            // Templates and tiles go with the device.
           }
         }
         return Response(status: .noContent)
@@ -76,9 +76,9 @@ struct InstallationRoutes: Sendable {
     _ request: AzureRequest, by caller: Caller
   ) async throws -> (device: Registration, document: InstallationDocument) {
     let rows = try await rows(request, of: caller)
-    guard let device = rows.first, device.profile?.template == nil else { throw Self.unknown }
+    guard let device = rows.first, !device.isPart else { throw Self.unknown }
     let document = InstallationDocument(
-      id: request.parameters[0], device: device, templates: Array(rows.dropFirst()), isOlder: request.isOlder)
+      id: request.parameters[0], device: device, parts: Array(rows.dropFirst()), isOlder: request.isOlder)
     return (device, document)
   }
 

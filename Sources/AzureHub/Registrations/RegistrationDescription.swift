@@ -1,12 +1,15 @@
 import FanfareCore
 
-/// A registration as Azure's clients describe it: one handle, tags, and at most one template.
+/// A registration as Azure's clients describe it: one handle, tags, and at most one template. On Windows the handle may
+/// be the channel of a secondary tile.
 struct RegistrationDescription: Hashable, Sendable {
   var service: PushServiceName
   var handle: String
   var tags: AzureTags
   var pushVariables: [String: String]
   var template: DeviceTemplate?
+  /// The name of the secondary tile.
+  var tile: String?
   /// The id that an import's line carries.
   var id: String?
 
@@ -34,8 +37,8 @@ struct RegistrationDescription: Hashable, Sendable {
     service = try PushServiceName(
       ofRegistration: String(type.dropLast((isTemplate ? templateSuffix : suffix).count)))
     handle = try service.checked(handle: description.value(service.handleElement), field: service.handleElement)
-    if let tile = description.value("SecondaryTileName"), !tile.trimmingSpace.isEmpty {
-      throw InvalidDescription("SecondaryTileName is not supported")
+    if service == .windows, let name = description.value(Self.tileElement)?.trimmingSpace, !name.isEmpty {
+      tile = try InstallationDocument.Tile.checked(name: name, field: Self.tileElement)
     }
     tags = try AzureTags(list: description.value("Tags") ?? "", field: "Tags")
     pushVariables = try Self.pushVariables(description.value("PushVariables"))
@@ -54,10 +57,13 @@ struct RegistrationDescription: Hashable, Sendable {
     tags = AzureTags()
     pushVariables = registration.profile?.attributes ?? [:]
     template = registration.profile?.template
+    tile = registration.profile?.tile
     id = registration.id.description
   }
 
-  private var profile: DeviceProfile { DeviceProfile(template: template, attributes: pushVariables) }
+  static let tileElement = "SecondaryTileName"
+
+  private var profile: DeviceProfile { DeviceProfile(template: template, attributes: pushVariables, tile: tile) }
 
   private static func pushVariables(_ text: String?) throws(InvalidDescription) -> [String: String] {
     guard let text, !text.trimmingSpace.isEmpty else { return [:] }

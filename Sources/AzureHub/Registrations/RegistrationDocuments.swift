@@ -90,6 +90,7 @@ extension RegistrationEntry {
       }
       content.appendElement(
         description.service.handleElement, description.service.azureForm(of: description.handle))
+      if let tile = description.tile { content.appendElement(RegistrationDescription.tileElement, tile) }
       if let template { Self.append(template, of: description.service, to: &content) }
     }
   }

@@ -5,6 +5,7 @@ extension DeviceProfile: JSONWritable {
     json.member("locale", ifPresent: locale)
     json.member("timeZone", ifPresent: timeZone)
     if !attributes.isEmpty { json.member("attributes", sorted: attributes) }
+    json.member("tile", ifPresent: tile)
   }
 
   /// Writes the profile as it is stored. Equal profiles have equal bytes.
@@ -15,10 +16,19 @@ extension DeviceProfile: JSONWritable {
     var profile = DeviceProfile()
     var reader = try JSONReader(bytes)
     try reader.readObject { (key, reader) throws(JSONError) in
-      if try !profile.readMember(key, from: &reader) { try reader.skipValue() }
+      if try !profile.readStoredMember(key, from: &reader) { try reader.skipValue() }
     }
     try reader.finish()
     return profile
+  }
+
+  /// Reads one member, `tile` included, which apps give in another form. Otherwise like `readMember`.
+  package mutating func readStoredMember(
+    _ key: JSONReader.Key, from reader: inout JSONReader
+  ) throws(JSONError) -> Bool {
+    guard "tile" ~= key else { return try readMember(key, from: &reader) }
+    tile = try SendFields.text(&reader, maximum: 4 * DeviceTemplate.maximumNameLength)
+    return true
   }
 
   /// Reads one member. Returns false and consumes nothing if a profile has no member of that name.

@@ -44,6 +44,9 @@ package struct Registration: Hashable, Sendable {
     self.seenAt = max(seenAt ?? registeredAt, registeredAt)
     self.profile = profile
   }
+
+  /// Whether it is a template or a secondary tile: if it has an installation, that has a registration of its own.
+  package var isPart: Bool { profile.map { $0.template != nil || $0.tile != nil } ?? false }
 }
 
 extension Registration: JSONWritable {
@@ -115,6 +118,9 @@ package struct InstallationRequest: Hashable, Sendable {
   package let profile: DeviceProfile?
   /// The installation's templates, each a registration of its own; they replace all former ones.
   package let templates: [Template]
+  /// The installation's secondary tiles, each a registration of its own with its templates; they replace all former
+  /// ones.
+  package let tiles: [Tile]
   /// Whether the caller may register for any user: then the rules of ownership do not apply.
   package let isTrusted: Bool
 
@@ -131,9 +137,38 @@ package struct InstallationRequest: Hashable, Sendable {
     }
   }
 
+  /// A secondary tile of an app on Windows: a further channel of the same device.
+  package struct Tile: Hashable, Sendable {
+    /// No other tile of the installation has it.
+    package let name: String
+    /// A channel that neither the installation nor another tile has.
+    package let handle: String
+    /// The tile's own tags; it does not have those of the installation.
+    package let tags: [String]
+    package let templates: [Template]
+
+    package init(_ name: String, handle: String, tags: [String] = [], templates: [Template] = []) {
+      (self.name, self.handle, self.tags, self.templates) = (name, handle, tags, templates)
+    }
+
+    /// The tiles among the registrations of an installation.
+    package static func all(in rows: [Registration]) -> [Tile] {
+      rows.compactMap { row in
+        guard let name = row.profile?.tile, row.profile?.template == nil else { return nil }
+        return Tile(
+          name, handle: row.handle, tags: row.tags.filter { !Tag.isReserved($0) },
+          templates: rows.compactMap { other in
+            guard other.profile?.tile == name, let template = other.profile?.template else { return nil }
+            // The registry adds the template's name.
+            return Template(template, tags: other.tags.filter { !row.tags.contains($0) && $0 != template.name })
+          })
+      }
+    }
+  }
+
   package init(
     installation: String, hub: HubName, user: String, platform: Platform, handle: String, tags: [String] = [],
-    profile: DeviceProfile? = nil, templates: [Template] = [], isTrusted: Bool = false
+    profile: DeviceProfile? = nil, templates: [Template] = [], tiles: [Tile] = [], isTrusted: Bool = false
   ) {
     self.installation = installation
     self.hub = hub
@@ -143,6 +178,10 @@ package struct InstallationRequest: Hashable, Sendable {
     self.tags = tags
     self.profile = profile
     self.templates = templates
+    self.tiles = tiles
     self.isTrusted = isTrusted
   }
+
+  /// The number of its registrations.
+  package var count: Int { tiles.reduce(1 + templates.count) { $0 + 1 + $1.templates.count } }
 }

@@ -5,7 +5,8 @@ package protocol RegistrationDirectory: Sendable {
   /// The registration of the installation; nil if there is none.
   func registration(ofInstallation installation: String, hub: HubName) async throws -> Registration?
 
-  /// All registrations of the installation: its own first, and one for each of its templates, by ascending names.
+  /// All registrations of the installation: its own first, one for each of its templates by ascending names, and those
+  /// of its tiles by the tiles' names.
   func registrations(ofInstallation installation: String, hub: HubName) async throws -> [Registration]
 
   /// The tags in use that begin with the prefix, by ascending bytes, at most `limit`, 1 or more.

@@ -47,13 +47,19 @@ package struct DeviceProfile: Hashable, Sendable {
   package var timeZone: String?
   /// Values that templates may insert, by names in lower case.
   package var attributes: [String: String]
+  /// The name of the secondary tile on Windows whose channel the registration holds.
+  package var tile: String?
 
   package init(
-    template: DeviceTemplate? = nil, locale: String? = nil, timeZone: String? = nil, attributes: [String: String] = [:]
+    template: DeviceTemplate? = nil, locale: String? = nil, timeZone: String? = nil, attributes: [String: String] = [:],
+    tile: String? = nil
   ) {
     (self.template, self.locale, self.timeZone, self.attributes) = (template, locale, timeZone, attributes)
+    self.tile = tile
   }
 
   /// Whether there is nothing to store.
-  package var isEmpty: Bool { template == nil && locale == nil && timeZone == nil && attributes.isEmpty }
+  package var isEmpty: Bool {
+    template == nil && locale == nil && timeZone == nil && attributes.isEmpty && tile == nil
+  }
 }

@@ -42,7 +42,7 @@ package struct FrontEndOperations: Sendable {
 
   /// Registers an installation.
   package func install(_ request: InstallationRequest, by caller: Caller) async throws -> Registration {
-    try await charge(1 + request.templates.count, by: caller)
+    try await charge(request.count, by: caller)
     return try await registry.install(request, at: clock.now())
   }
 
@@ -50,7 +50,7 @@ package struct FrontEndOperations: Sendable {
   package func revise(
     _ former: Registration, by request: InstallationRequest, of caller: Caller
   ) async throws -> Registration {
-    try await charge(1 + request.templates.count, by: caller)
+    try await charge(request.count, by: caller)
     return try await registry.revise(former, by: request, at: clock.now())
   }
 

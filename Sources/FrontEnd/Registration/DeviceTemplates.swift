@@ -9,14 +9,18 @@ extension InstallationRequest {
 struct Installation {
   let registration: Registration
   let templates: [InstallationRequest.Template]
+  /// Which clients of Azure Notification Hubs give it.
+  let tiles: [InstallationRequest.Tile]
 
-  /// Nil without registrations. The first one is the installation's own, each of the others a template's.
+  /// Nil without a registration of its own, which is the first one; the others are templates and tiles.
   init?(_ registrations: [Registration]) {
-    guard let first = registrations.first else { return nil }
+    guard let first = registrations.first, !first.isPart else { return nil }
     registration = first
+    tiles = InstallationRequest.Tile.all(in: registrations)
     let shared = Set(first.tags)
     templates = registrations.dropFirst().compactMap { row in
-      row.profile?.template.map { template in
+      guard row.profile?.tile == nil else { return nil }
+      return row.profile?.template.map { template in
         // The registry adds the template's name.
         InstallationRequest.Template(
           template, tags: row.tags.filter { !shared.contains($0) && $0 != template.name })
@@ -25,7 +29,7 @@ struct Installation {
   }
 
   init(_ registration: Registration, _ templates: [InstallationRequest.Template]) {
-    (self.registration, self.templates) = (registration, templates)
+    (self.registration, self.templates, tiles) = (registration, templates, [])
   }
 
   /// The registration as a JSON object, with the templates.

@@ -55,7 +55,8 @@ struct InstallationPatch: Hashable {
     return InstallationRequest(
       installation: former.installation ?? "", hub: former.hub, user: former.user, platform: device.platform,
       handle: device.handle, tags: device.tags,
-      profile: device.profile.isEmpty ? nil : device.profile, templates: device.templates)
+      profile: device.profile.isEmpty ? nil : device.profile, templates: device.templates,
+      tiles: device.platform == .wns ? installation.tiles : [])
   }
 }
 

@@ -14,7 +14,7 @@ package import FanfareCore
 ///   import.
 /// - `createdAt`: when the user first registered the device; at most `registeredAt`, which is the default.
 /// - `lastSeen`: when the app was last seen; at least `registeredAt`, which is the default.
-/// - `template`, `locale`, `timeZone`, `attributes`: the device's profile, optional. A registration with a template
+/// - `template`, `locale`, `timeZone`, `attributes`, `tile`: the device's profile, optional. A registration with a template
 ///   exists for it alone, beside the one without; one of an installation needs a name.
 package struct RegistrationLine: Sendable {
   /// The maximum number of bytes of a line.
@@ -98,7 +98,7 @@ package struct RegistrationLine: Sendable {
       case "createdAt": createdAt = try time(createdAt, &reader)
       case "lastSeen": seenAt = try time(seenAt, &reader)
       default:
-        guard try profile.readMember(key, from: &reader) else {
+        guard try profile.readStoredMember(key, from: &reader) else {
           throw JSONError(field: "", problem: "has an unknown member")
         }
       }

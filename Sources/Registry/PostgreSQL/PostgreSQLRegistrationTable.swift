@@ -134,10 +134,7 @@ struct PostgreSQLRegistrationTable: RegistrationTable {
 
   func holdings(of tag: String, limit: Int) throws -> [Holding] {
     let rows = try connection.query(Self.selectHoldings, [.text(hub.rawValue), .text(tag), .int8(Int64(limit))])
-    return try (0..<rows.count).map { row in
-      Holding(
-        try rows.identifier(row, 0), platform: try rows.integer(row, 1), address: try rows.text(row, 2))
-    }
+    return try (0..<rows.count).map { Holding(try rows.identifier($0, 0), address: try rows.text($0, 1)) }
   }
 
   func tags(withPrefix prefix: String, limit: Int) throws -> [String] {
@@ -363,7 +360,7 @@ extension PostgreSQLRegistrationTable {
   private static let selectTombstone = PreparedStatement(
     "SELECT cause, detail, at FROM tombstones WHERE hub = $1 AND registration = $2")
   private static let selectHoldings = PreparedStatement(
-    "SELECT registration, platform, handle FROM tags WHERE hub = $1 AND tag = $2 ORDER BY registration LIMIT $3")
+    "SELECT registration, handle FROM tags WHERE hub = $1 AND tag = $2 ORDER BY registration LIMIT $3")
   /// Each step searches the key for the next tag.
   private static let selectTags = PreparedStatement(
     """

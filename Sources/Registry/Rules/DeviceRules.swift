@@ -1,19 +1,21 @@
 import FanfareCore
 
 /// The rules for the registrations of one device, once for all stores: one without a template, and one for each of its
-/// templates.
+/// templates. An installation has one more for each of its tiles, and for each template of these.
 extension RegistrationTable {
-  /// All registrations of the installation: its own first, then its templates by their names.
+  /// All registrations of the installation: its own first, then its templates and tiles; see `parts`.
   func registrations(ofInstallation installation: String) throws -> [Registration] {
     let own = try registration(ofInstallation: installation)
-    return (own.map { [$0] } ?? []) + (try templates(ofInstallation: installation))
+    return (own.map { [$0] } ?? []) + (try parts(ofInstallation: installation, besides: own?.id))
   }
 
-  func templates(ofInstallation installation: String) throws -> [Registration] {
+  /// The templates by their names, then the tiles by theirs, each before its templates. `own` is the id of the
+  /// installation's own registration.
+  func parts(ofInstallation installation: String, besides own: RegistrationID?) throws -> [Registration] {
     let rows = try holdings(of: Tag.installationPrefix + installation, limit: TemplateRow.maximum * 4)
-    return try registrations(rows.filter(\.isTemplate).map(\.id)).filter {
-      $0.isTemplate && $0.installation?.hasSameBytes(as: installation) == true
-    }.sorted { $0.address < $1.address }
+    return try registrations(rows.map(\.id).filter { $0 != own }).filter {
+      $0.isPart && $0.installation?.hasSameBytes(as: installation) == true
+    }.sorted { ($0.profile?.tile ?? "", $0.address) < ($1.profile?.tile ?? "", $1.address) }
   }
 
   /// Removes what other users have of the device on which the registration was just stored: it belongs to the last user
@@ -45,23 +47,25 @@ extension RegistrationTable {
     try remove(stored, leaving: Tombstone(cause: .merged, detail: new.id.description, at: now))
   }
 
-  /// Replaces the templates of an installation. `make` makes the registration of a draft from the stored one.
-  /// Returns whether there were or are any.
-  func replaceTemplates(
-    of installation: String, by drafts: [RegistrationDraft], at now: UnixTime,
+  /// Replaces parts of an installation. `make` makes the registration of a draft from the stored one.
+  func replace(
+    _ former: [Registration], by drafts: [RegistrationDraft], at now: UnixTime,
     make: (RegistrationDraft, Registration?) -> Registration
-  ) throws -> Bool {
-    var former = try templates(ofInstallation: installation)
-    let hasTemplates = !former.isEmpty || !drafts.isEmpty
+  ) throws {
+    var former = former
     for draft in drafts {
-      let name = draft.profile?.template?.name ?? ""
-      let place = former.firstIndex { $0.profile?.template?.name.hasSameBytes(as: name) == true }
+      let place = former.firstIndex { draft.profile.isSamePart(as: $0.profile) }
       let stored = place.map { former.remove(at: $0) }
-      let registration = make(draft, stored)
-      try put(registration, in: try claim(registration.id, handle: registration.address, at: now))
+      let isTile = draft.profile?.tile != nil
+      // A tile may have lost its row to another one that has its former channel now.
+      let registration = make(draft, try isTile ? stored.flatMap { try self.registration($0.id) } : stored)
+      let claim = try claim(registration.id, handle: registration.address, at: now)
+      let holder = try isTile && claim.holder != claim.id ? self.registration(claim.holder) : claim.stored?.registration
+      try put(registration, in: claim)
+      // The channel may have been another user's; the handle of a template is that of a row which was put before.
+      if isTile, !registration.isTemplate { try displace(by: registration, in: claim, former: holder?.user) }
     }
     try removeAll(former, at: now)
-    return hasTemplates
   }
 
   /// Removes the device of a registration: all registrations of its handle, which are quarantined for a time that is
@@ -110,11 +114,18 @@ extension RegistrationTable {
 struct Holding {
   let id: RegistrationID
   let handle: String
-  let isTemplate: Bool
 
-  init(_ id: RegistrationID, platform: Int64, address: String) {
-    (self.id, handle) = (id, TemplateRow.handle(in: address))
-    isTemplate = platform >= 1 << TemplateRow.shift
+  init(_ id: RegistrationID, address: String) { (self.id, handle) = (id, TemplateRow.handle(in: address)) }
+}
+
+extension DeviceProfile? {
+  /// Whether both are of the tile and template of the same names.
+  fileprivate func isSamePart(as other: DeviceProfile?) -> Bool {
+    func isSame(_ left: String?, _ right: String?) -> Bool {
+      guard let left, let right else { return left == nil && right == nil }
+      return left.hasSameBytes(as: right)
+    }
+    return isSame(self?.tile, other?.tile) && isSame(self?.template?.name, other?.template?.name)
   }
 }
 

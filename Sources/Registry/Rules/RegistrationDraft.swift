@@ -22,14 +22,19 @@ struct RegistrationDraft: Sendable {
     isTrusted = request.isTrusted
   }
 
-  /// The draft of an installation's own registration, or of one of its templates.
+  /// The draft of an installation's own registration, of a tile, or of a template of one of these.
   fileprivate init(
-    _ request: InstallationRequest, _ template: InstallationRequest.Template? = nil
+    _ request: InstallationRequest, _ template: InstallationRequest.Template? = nil,
+    of tile: InstallationRequest.Tile? = nil
   ) throws(RegistryError) {
     (hub, user, platform, installation) = (request.hub, request.user, request.platform, request.installation)
-    handle = DeviceHandle.normalized(request.handle, platform: request.platform)
-    var given = request.tags
+    handle = DeviceHandle.normalized(tile?.handle ?? request.handle, platform: request.platform)
+    var given = tile?.tags ?? request.tags
     var profile = request.profile
+    if let tile {
+      profile = profile ?? DeviceProfile()
+      profile?.tile = tile.name
+    }
     if let template {
       given += template.tags
       // As in Azure Notification Hubs.
@@ -67,32 +72,52 @@ struct RegistrationDraft: Sendable {
   }
 }
 
-/// A validated request for an installation: its own registration, and one for each template.
+/// A validated request for an installation: its own registration, and one for each template and tile.
 struct InstallationDraft: Sendable {
   let native: RegistrationDraft
   let templates: [RegistrationDraft]
+  /// The tiles and their templates.
+  let tiles: [RegistrationDraft]
 
   init(_ request: InstallationRequest) throws(RegistryError) {
     guard request.profile?.template == nil else {
       throw RegistryError(.forbidden, "template: an installation has its templates in `templates`")
     }
-    guard request.templates.count <= TemplateRow.maximum else { throw TemplateRow.tooMany }
+    guard request.count <= 1 + TemplateRow.maximum else { throw TemplateRow.tooMany }
     native = try RegistrationDraft(request)
+    templates = try Self.drafts(request, request.templates)
+    var tiles: [RegistrationDraft] = []
+    var (names, handles): (Set<[UInt8]>, Set<[UInt8]>) = ([], [Array(native.handle.utf8)])
+    for tile in request.tiles {
+      let draft = try RegistrationDraft(request, of: tile)
+      guard names.insert(Array(tile.name.utf8)).inserted, handles.insert(Array(draft.handle.utf8)).inserted else {
+        throw RegistryError(.forbidden, "tiles: each must have a name and a channel of its own")
+      }
+      tiles.append(draft)
+      tiles += try Self.drafts(request, tile.templates, of: tile)
+    }
+    self.tiles = tiles
+  }
+
+  private static func drafts(
+    _ request: InstallationRequest, _ templates: [InstallationRequest.Template],
+    of tile: InstallationRequest.Tile? = nil
+  ) throws(RegistryError) -> [RegistrationDraft] {
     var names: Set<[UInt8]> = []
     var drafts: [RegistrationDraft] = []
-    for template in request.templates {
+    for template in templates {
       let name = template.template.name
       guard !name.isEmpty, names.insert(Array(name.utf8)).inserted else {
         throw RegistryError(.forbidden, "templates: each must have a name of its own")
       }
-      drafts.append(try RegistrationDraft(request, template))
+      drafts.append(try RegistrationDraft(request, template, of: tile))
     }
-    templates = drafts
+    return drafts
   }
 }
 
 extension TemplateRow {
-  static let tooMany = RegistryError(.conflict, "templates: a device has at most \(maximum)")
+  static let tooMany = RegistryError(.conflict, "templates: a device has at most \(maximum), its tiles among them")
 }
 
 extension RegistrationRules {
@@ -106,6 +131,10 @@ extension RegistrationRules {
     }
     guard profile.attributes.count <= DeviceProfile.maximumAttributes else {
       throw refused("attributes: there are at most \(DeviceProfile.maximumAttributes)")
+    }
+    if let tile = profile.tile {
+      guard platform == .wns else { throw refused("tile: belongs to devices with Windows") }
+      guard DeviceTemplate.isName(tile) else { throw refused("tile: must be a name of \(DeviceTemplate.nameRule)") }
     }
     guard let template = profile.template else { return profile }
     guard template.name.isStorable, template.name.unicodeScalars.count <= DeviceTemplate.maximumNameLength else {

@@ -195,11 +195,15 @@ extension RegistrationTable {
     guard draft.native.isTrusted || claim.mayBecome(registration, insteadOf: quarantined) else {
       throw RegistryError(.gone, "the installation belongs to another user")
     }
-    let hasTemplates = try replaceTemplates(of: installation, by: draft.templates, at: now) { draft, stored in
+    let parts = try InstallationParts(self, installation, own: claim.id, draft)
+    if !parts.isEmpty, registration == claim.stored?.registration { registration = registration.seenLater }
+    func make(_ draft: RegistrationDraft, _ stored: Registration?) -> Registration {
       draft.registration(stored?.id ?? .random(), replacing: stored, at: now)
     }
-    if hasTemplates, registration == claim.stored?.registration { registration = registration.seenLater }
-    return (registration, try put(registration, in: claim, insteadOf: quarantined, within: limits, at: now))
+    try replace(parts.templates, by: draft.templates, at: now, make: make)
+    let surplus = try put(registration, in: claim, insteadOf: quarantined, within: limits, at: now)
+    try replace(parts.tiles, by: draft.tiles, at: now, make: make)
+    return (registration, surplus)
   }
 
   /// The id for an installation that has none: that of its quarantined registration, or a new one.
@@ -259,13 +263,16 @@ extension RegistrationTable {
     }
     guard stored == former else { throw RegistryError(.conflict, "the installation was changed in the meantime") }
     let installation = next.installation ?? ""
-    let hasTemplates = try replaceTemplates(of: installation, by: draft.templates, at: now) { draft, stored in
+    let parts = try InstallationParts(self, installation, own: former.id, draft)
+    if !parts.isEmpty, next == stored { next = next.seenLater }
+    func make(_ draft: RegistrationDraft, _ stored: Registration?) -> Registration {
       stored.map { draft.revision(of: $0, at: now) } ?? draft.registration(.random(), replacing: nil, at: now)
     }
-    if hasTemplates, next == stored { next = next.seenLater }
+    try replace(parts.templates, by: draft.templates, at: now, make: make)
     let holder = try claim.holder == claim.id ? stored : registration(claim.holder)
     try put(next, in: claim)
     try displace(by: next, in: claim, former: holder?.user)
+    try replace(parts.tiles, by: draft.tiles, at: now, make: make)
     return next
   }
 
@@ -287,7 +294,7 @@ extension RegistrationTable {
     guard registration.user.hasSameBytes(as: user) else { throw RegistrationRules.unknown }
     try remove(stored, leaving: Tombstone(cause: .removed, detail: "", at: now))
     if let installation = registration.heldInstallation {
-      try removeAll(templates(ofInstallation: installation), at: now)
+      try removeAll(parts(ofInstallation: installation, besides: id), at: now)
     }
   }
 
@@ -306,6 +313,24 @@ extension RegistrationTable {
     let registrations = try registrations(page.targets.map(\.registration))
     // Without a snapshot, a registration may have changed its user or tags since the page was read.
     return RegistrationPage(registrations: registrations.filter { $0.isStillOf(audience) }, last: page.last)
+  }
+}
+
+/// The parts that an installation had before a change. Its tiles are replaced after its own registration: a channel may
+/// pass from one to the other.
+private struct InstallationParts {
+  let templates: [Registration]
+  let tiles: [Registration]
+  /// Whether it had none and has none.
+  let isEmpty: Bool
+
+  init(
+    _ table: some RegistrationTable, _ installation: String, own: RegistrationID, _ draft: InstallationDraft
+  ) throws {
+    let former = try table.parts(ofInstallation: installation, besides: own)
+    templates = former.filter { $0.profile?.tile == nil }
+    tiles = former.filter { $0.profile?.tile != nil }
+    isEmpty = former.isEmpty && draft.templates.isEmpty && draft.tiles.isEmpty
   }
 }
 

@@ -126,13 +126,12 @@ struct SQLiteRegistrationTable: RegistrationTable {
   }
 
   func holdings(of tag: String, limit: Int) throws -> [Holding] {
-    let sql =
-      "SELECT registration, platform, handle FROM tags WHERE tag = ? AND hub = ? ORDER BY registration LIMIT ?"
+    let sql = "SELECT registration, handle FROM tags WHERE tag = ? AND hub = ? ORDER BY registration LIMIT ?"
     let statement = try db.cachedStatement(sql: sql)
     let rows = try Row.fetchCursor(statement, arguments: [tag, hub.rawValue, limit])
     var holdings: [Holding] = []
     while let row = try rows.next() {
-      holdings.append(Holding(try statement.registrationID(at: 0), platform: row[1], address: row[2]))
+      holdings.append(Holding(try statement.registrationID(at: 0), address: row[1]))
     }
     return holdings
   }

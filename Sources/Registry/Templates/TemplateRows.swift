@@ -44,8 +44,8 @@ extension Registration {
   var storedPlatform: Int16 { platform.storedBit << (isTemplate ? Int16(TemplateRow.shift) : 0) }
 
   /// The installation whose native row this is: an installation has one.
-  /// That of a template row is known by its tag.
-  var heldInstallation: String? { isTemplate ? nil : installation }
+  /// That of a template or a tile is known by its tag.
+  var heldInstallation: String? { isPart ? nil : installation }
 
   /// The profile as it is stored.
   var profileText: String? { profile.map { String(decoding: JSONWriter.bytes(of: $0), as: UTF8.self) } }
@@ -56,11 +56,13 @@ extension Registration {
     installation: String?, registeredAt: UnixTime, createdAt: UnixTime, seenAt: UnixTime?, profile: String?
   ) throws {
     let isTemplate = platform >= 1 << TemplateRow.shift
+    let profile = try profile.map(Self.profile)
+    let isPart = isTemplate || profile?.tile != nil
     self.init(
       id: id, hub: hub, user: user, platform: try Platform(stored: platform),
       handle: isTemplate ? TemplateRow.handle(in: address) : address, tags: tags,
-      installation: isTemplate ? Self.installation(in: tags) : installation, registeredAt: registeredAt,
-      createdAt: createdAt, seenAt: seenAt, profile: try profile.map(Self.profile))
+      installation: isPart ? Self.installation(in: tags) : installation, registeredAt: registeredAt,
+      createdAt: createdAt, seenAt: seenAt, profile: profile)
   }
 
   private static func installation(in tags: [String]) -> String? {

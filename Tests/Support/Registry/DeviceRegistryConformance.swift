@@ -17,7 +17,7 @@ package struct DeviceRegistryConformance: Sendable, CustomStringConvertible {
     registering + ownership + resolving + paging + directory + dropping + securePayloads + sendClaims + broadcasts
     + schedule
     + imports + quotas + callerQuotas + apiKeys + profiles + templateLookUps + hubTemplates + installationTemplates
-    + trusted
+    + tiles + trusted
 
   package let description: String
   /// Records an issue for each failed expectation.
