@@ -312,9 +312,9 @@ let package = Package(
     .testTarget(
       name: "FanfareTests",
       dependencies: [
-        "fanfare", "EmbeddedKafka", "FanfareCore", "FrontEnd", "Operations", "PostgreSQL", "PushServices", "RDKafka",
-        "Registry", "Roles", "Support", "Worker", argumentParser, asyncHTTPClient, configuration, logging, nioCore,
-        nioHTTP1, nioPosix, serviceLifecycle, yams,
+        "fanfare", "AzureHub", "EmbeddedKafka", "FanfareCore", "FrontEnd", "Operations", "PostgreSQL", "PushServices",
+        "PushSimulator", "RDKafka", "Registry", "Roles", "Support", "Worker", argumentParser, asyncHTTPClient,
+        configuration, logging, nioCore, nioHTTP1, nioPosix, serviceLifecycle, yams,
       ],
       swiftSettings: house),
     .testTarget(

@@ -13,6 +13,8 @@ package struct AzureConfiguration: Sendable {
   package var aliases: [String: HubName] = [:]
   /// Runs the jobs over registrations; nil: they are refused.
   package var jobs: JobRunner?
+  /// Those of the hubs whose credentials callers with the right to manage may change.
+  package var credentials: [HubName: any HubCredentialStore] = [:]
 
   package init() {}
 }
@@ -22,7 +24,7 @@ package struct AzureConfiguration: Sendable {
 /// They translate requests to the operations of the front end's own routes and answer in Azure's form. They are
 /// lenient: names of hubs, paths and queries in any letter case, a slash at the end, any `api-version` or none.
 package struct AzureRoutes: ProtocolRoutes {
-  /// What begins with these is the front end's own, unless the request has one of Azure's tokens.
+  /// Paths that begin with these are the front end's own, unless the request has one of Azure's tokens.
   private static let reserved: Set<String> = ["api", "hubs", "docs", "console", "healthz", "openapi.json"]
 
   private let configuration: AzureConfiguration
@@ -39,7 +41,7 @@ package struct AzureRoutes: ProtocolRoutes {
     routes =
       SendRoutes(operations).routes + TelemetryRoutes(operations: operations).routes
       + RegistrationRoutes(operations).routes + InstallationRoutes(operations: operations).routes
-      + HubRoutes(operations: operations).routes
+      + HubRoutes(operations: operations, credentials: configuration.credentials).routes
       + JobRoutes(operations, configuration.jobs).routes + FeedbackRoutes(operations).routes
   }
 
@@ -70,7 +72,7 @@ package struct AzureRoutes: ProtocolRoutes {
       AzureAnswer.complete(&response, of: request)
       return response
     }
-    // No hub is named by "?": an unknown one is refused as a wrong token is.
+    // `?` is no hub's name, so the request is refused as with a wrong token.
     let name = target.isOfHubs ? fallback.rawValue : hub?.rawValue ?? "?"
     var response = try await operations.admit(request, with: credentials, to: name, anyOf: []) { caller in
       if target.isOfHubs { return try list(azure, method, by: caller) }

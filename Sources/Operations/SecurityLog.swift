@@ -39,6 +39,10 @@ package final class SecurityLog: Sendable {
     case templateStored = "template.stored"
     /// A hub's template was removed.
     case templateRemoved = "template.removed"
+    /// A client of Azure Notification Hubs replaced a hub's credentials at the push services.
+    case credentialsReplaced = "credentials.replaced"
+    /// A client of Azure Notification Hubs started a job that exports, imports or removes registrations.
+    case jobStarted = "job.started"
     /// Sends were repeated from the log.
     case sendsReplayed = "sends.replayed"
     /// A person logged in with a browser.

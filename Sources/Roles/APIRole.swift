@@ -99,7 +99,7 @@ package enum APIRole {
       dependencies.files = ConsolePage.files
     }
     if settings.azure.isEnabled {
-      var azure = settings.azure.configuration(of: settings.hubs)
+      var azure = settings.azure.configuration(of: settings.hubs, runtime)
       azure.jobs = settings.azure.jobs(
         of: settings.hubs, registry: registry, clock: runtime.clock, logger: runtime.logger)
       if let jobs = azure.jobs { services.append(jobs) }

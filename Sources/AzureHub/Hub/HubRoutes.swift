@@ -5,19 +5,35 @@ import HummingbirdCore
 
 /// The description of hubs.
 ///
-/// It shows no credentials and no keys: those are in files that operators write, and are not changed by callers.
+/// It shows no credentials and no keys. Credentials are changed where the configuration allows it.
 struct HubRoutes: Sendable {
   let operations: FrontEndOperations
+  /// Those of the hubs whose credentials may be changed.
+  let credentials: [HubName: any HubCredentialStore]
 
   var routes: [AzureRoute] {
     [
-      AzureRoute(.get, "", .manage) { request, caller in
-        let description = HubDescription(hub: caller.hubName, url: request.root, now: operations.clock.now())
-        return AzureAnswer.document(description.document, type: AtomType.entry)
-      },
-      AzureRoute(.put, "", .manage) { _, _ in throw Self.fixed },
+      AzureRoute(.get, "", .manage) { request, caller in describe(caller.hubName, request) },
+      AzureRoute(.put, "", .manage) { try await update($0, by: $1) },
       AzureRoute(.delete, "", .manage) { _, _ in throw Self.fixed },
     ]
+  }
+
+  private func describe(_ hub: HubName, _ request: AzureRequest) -> Response {
+    let description = HubDescription(hub: hub, url: request.root, now: operations.clock.now())
+    return AzureAnswer.document(description.document, type: AtomType.entry)
+  }
+
+  private func update(_ request: AzureRequest, by caller: Caller) async throws -> Response {
+    guard let store = credentials[caller.hubName] else { throw Self.fixed }
+    // Without it, Azure makes a new hub.
+    guard request.header(.ifMatch) != nil else {
+      throw Refusal(.conflict, "The hub exists; an update has the header If-Match.")
+    }
+    let update = try HubUpdate(try await request.body(upTo: operations.maximumBodySize))
+    let changed = try await store.replace(update.credentials)
+    if !changed.isEmpty { operations.recordCredentials(of: changed, by: caller, request.original) }
+    return describe(caller.hubName, request)
   }
 
   /// Why a hub cannot be made, changed or deleted.
@@ -30,7 +46,7 @@ struct HubRoutes: Sendable {
 /// `NotificationHubDescription` in an entry of Atom.
 struct HubDescription: Sendable {
   /// Azure's way to say that registrations do not expire.
-  private static let unlimited = "P10675199DT2H48M5.4775807S"
+  static let unlimited = "P10675199DT2H48M5.4775807S"
 
   let hub: HubName
   let url: String

@@ -66,6 +66,19 @@ package struct FrontEndOperations: Sendable {
       details: ["registration.id": registration.id.description])
   }
 
+  /// Records that a caller replaced the hub's credentials at the push services.
+  package func recordCredentials(of platforms: [Platform], by caller: Caller, _ request: ProtocolRequest) {
+    access.security.record(
+      .credentialsReplaced, for: request.context, by: caller,
+      details: ["platforms": platforms.map(\.rawValue).joined(separator: ",")])
+  }
+
+  /// Records that a caller started a job over the registrations of all users.
+  package func recordJob(_ id: String, kind: String, by caller: Caller, _ request: ProtocolRequest) {
+    access.security.record(
+      .jobStarted, for: request.context, by: caller, details: ["job.id": id, "kind": kind])
+  }
+
   /// The signature of a URL that stands for a caller's token. It is accepted by all front ends with the same
   /// `console.sessionKeyFile`; without one, by this process.
   package func signature(ofURL text: String) -> String { access.cookie.key.signature(ofURL: text) }

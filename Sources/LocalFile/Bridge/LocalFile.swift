@@ -35,6 +35,9 @@ package struct LocalFile: Sendable {
     if descriptor >= 0 { close(descriptor) }
   }
 
+  /// Puts a file in the place of another one on the same file system, at once. Returns false if that fails.
+  package static func move(_ path: String, to place: String) -> Bool { unsafe rename(path, place) == 0 }
+
   /// Whether users other than the owner may read the file.
   package static func isReadableByOthers(at path: String) -> Bool {
     status(of: path).map { $0.st_mode & (S_IRGRP | S_IROTH) != 0 } ?? false

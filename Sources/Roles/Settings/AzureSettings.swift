@@ -35,11 +35,12 @@ package struct AzureSettings: Sendable {
   }
 
   /// The routes' configuration for the hubs.
-  package func configuration(of hubs: [HubSettings]) -> AzureConfiguration {
+  package func configuration(of hubs: [HubSettings], _ runtime: Runtime) -> AzureConfiguration {
     var configuration = AzureConfiguration()
     (configuration.prefix, configuration.hosts) = (prefix, hosts)
     for hub in hubs {
       for name in hub.azure.names { configuration.aliases[name.lowercased()] = hub.name }
+      if hub.azure.updatesCredentials { configuration.credentials[hub.name] = CredentialFiles(of: hub, runtime) }
     }
     return configuration
   }
@@ -56,13 +57,17 @@ package struct AzureSettings: Sendable {
 ///
 /// - `rulesFile` (text): the file of the hub's shared access rules; see `SharedAccessRules`. Read again when it changes.
 /// - `names` (list of texts, default none): further names of the hub in this protocol, in any letter case.
+/// - `updatesCredentials` (true or false, default false): whether a rule with the right Manage may replace the hub's
+///   credentials at the push services, in the files that the configuration names.
 package struct AzureHubSettings: Sendable {
   fileprivate let rulesFile: SecretFile?
   fileprivate let names: [String]
+  fileprivate let updatesCredentials: Bool
 
   init(hub: HubName, from reader: SettingsReader) throws(SettingsError) {
     rulesFile = try reader.secretFile(at: "hub.\(hub).azure.rulesFile")
     names = try reader.strings("hub.\(hub).azure.names")
+    updatesCredentials = try reader.bool("hub.\(hub).azure.updatesCredentials", default: false)
     guard names.allSatisfy({ (1...260).contains($0.utf8.count) && Tag.isValid($0) }) else {
       throw SettingsError("hub.\(hub).azure.names", "must be a list of names of letters, digits, '-', '_' and '.'")
     }

@@ -1,0 +1,219 @@
+import AzureHub
+import FanfareCore
+import Foundation
+import FrontEnd
+import LocalFile
+import PushServices
+
+/// The files of a hub's credentials, which a client of Azure may replace if `hub.NAME.azure.updatesCredentials` is set.
+///
+/// It writes to the paths of the configuration alone, each file at once: a reader sees the old or the new one. Workers
+/// read them again when they change; see `CredentialWatch`.
+actor CredentialFiles: HubCredentialStore {
+  /// A file with its new text.
+  private struct Change {
+    let platform: Platform
+    let path: String
+    let text: String
+  }
+
+  private let hub: HubSettings
+  private let runtime: Runtime
+
+  init(of hub: HubSettings, _ runtime: Runtime) { (self.hub, self.runtime) = (hub, runtime) }
+
+  func replace(_ credentials: [HubCredential]) async throws -> [Platform] {
+    guard hub.simulator == nil else {
+      throw Refusal(.conflict, "The hub pushes to a simulator and has no credentials of its own.")
+    }
+    var all: [Change] = []
+    for credential in credentials {
+      switch credential.platform {
+      case .apns: all += try changes(ofAPNs: credential)
+      case .fcm: all += try changes(ofFCM: credential)
+      case .wns: all += try changes(ofWNS: credential)
+      }
+    }
+    try write(all)
+    return credentials.map(\.platform).filter { platform in all.contains { $0.platform == platform } }
+  }
+
+  // MARK: Credentials
+
+  private func changes(ofAPNs credential: HubCredential) throws -> [Change] {
+    try credential.requireOnly(["Endpoint", "AppName", "AppId", "KeyId", "Token"])
+    guard let settings = hub.apns else { throw unconfigured(credential, "apns.keyFile") }
+    let present = try stored(credential, "Token") { try settings.readKey() }
+    var configuration = settings.configuration
+    try require(credential, "AppId", is: configuration.teamID, "apns.teamID")
+    try require(credential, "AppName", is: configuration.topic, "apns.topic")
+    if let endpoint = credential["Endpoint"], Self.appleHost(of: endpoint) != configuration.host {
+      throw fixed(credential, "Endpoint", "apns.host")
+    }
+    if !settings.hasKeyIDFile { try require(credential, "KeyId", is: configuration.keyID, "apns.keyIDFile") }
+    configuration.privateKey = credential["Token"].map { PEM.text(ofKey: $0) } ?? present.key
+    configuration.keyID = credential["KeyId"] ?? present.id
+    try check(credential, ["privateKey": "Token", "keyID": "KeyId"], apns: configuration)
+    var changes: [Change] = []
+    if PEM.content(of: configuration.privateKey) != PEM.content(of: present.key) {
+      changes.append(Change(platform: .apns, path: settings.files[0], text: configuration.privateKey))
+    }
+    if configuration.keyID != present.id {
+      changes.append(Change(platform: .apns, path: settings.files[1], text: configuration.keyID))
+    }
+    return changes
+  }
+
+  private func changes(ofFCM credential: HubCredential) throws -> [Change] {
+    try credential.requireOnly(["ProjectId", "PrivateKey", "ClientEmail", "PrivateKeyId"])
+    guard let settings = hub.fcm else { throw unconfigured(credential, "fcm.serviceAccountFile") }
+    let account = try stored(credential, "PrivateKey") {
+      try JSONDecoder().decode([String: String].self, from: Data(try settings.file.text().utf8))
+    }
+    try require(credential, "ProjectId", is: account["project_id"] ?? "", "fcm.serviceAccountFile")
+    var next = account
+    next["client_email"] = credential["ClientEmail"] ?? account["client_email"]
+    if let key = credential["PrivateKey"].map({ PEM.text(ofKey: $0.replacing("\\n", with: "\n")) }),
+      PEM.content(of: key) != PEM.content(of: account["private_key"] ?? "")
+    {
+      next["private_key"] = key
+      // Azure has no such property. The id only has to differ from that of the former key.
+      next["private_key_id"] = credential["PrivateKeyId"] ?? UUID().uuidString.lowercased().replacing("-", with: "")
+    }
+    guard next != account else { return [] }
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    let json = try encoder.encode(next)
+    var configuration = settings.configuration
+    do { configuration.serviceAccount = try ServiceAccountKey(json: Array(json)) } catch {
+      let names = ["serviceAccount.private_key": "PrivateKey", "serviceAccount.client_email": "ClientEmail"]
+      throw Refusal(.invalidField, "\(credential.name).\(names[error.field] ?? "PrivateKey") \(error.problem)")
+    }
+    try check(credential, [:], fcm: configuration)
+    return [Change(platform: .fcm, path: settings.file.path, text: String(decoding: json, as: UTF8.self))]
+  }
+
+  private func changes(ofWNS credential: HubCredential) throws -> [Change] {
+    try credential.requireOnly(["PackageSid", "SecretKey", "WindowsLiveEndpoint"])
+    guard let settings = hub.wns else { throw unconfigured(credential, "wns.secretFile") }
+    var configuration = settings.configuration
+    let present = try stored(credential, "SecretKey") { try settings.file.text() }
+    let secret = credential["SecretKey"] ?? present
+    switch configuration.flow {
+    case .store(let packageSID, _):
+      try require(credential, "PackageSid", is: packageSID, "wns.packageSID")
+      configuration.flow = .store(packageSID: packageSID, secret: secret)
+    case .entra(let tenant, let applicationID, _):
+      if credential["PackageSid"] != nil { throw fixed(credential, "PackageSid", "wns.packageSID") }
+      configuration.flow = .entra(tenant: tenant, applicationID: applicationID, secret: secret)
+    }
+    try require(
+      credential, "WindowsLiveEndpoint", is: configuration.tokenEndpoint ?? "https://login.live.com/accesstoken.srf",
+      "wns.tokenEndpoint")
+    try check(credential, ["secret": "SecretKey"], wns: configuration)
+    return secret == present ? [] : [Change(platform: .wns, path: settings.file.path, text: secret)]
+  }
+
+  // MARK: Checks
+
+  /// Makes a sender of the configuration, as at the start, and discards it. `names` are the properties of its fields.
+  private func check(
+    _ credential: HubCredential, _ names: [String: String], apns: APNsConfiguration? = nil,
+    fcm: FCMConfiguration? = nil, wns: WNSConfiguration? = nil
+  ) throws(Refusal) {
+    do { _ = try HubSettings.senders(apns: apns, fcm: fcm, wns: wns, keys: names, runtime: runtime) } catch {
+      let mistake = error as? SettingsError
+      let name = mistake?.key.split(separator: ".").last.map { ".\($0)" } ?? ""
+      throw Refusal(.invalidField, "\(credential.name)\(name) \(mistake?.expectation ?? "cannot be used")")
+    }
+  }
+
+  private func require(
+    _ credential: HubCredential, _ property: String, is value: String, _ key: String
+  ) throws(Refusal) {
+    if let given = credential[property], given != value { throw fixed(credential, property, key) }
+  }
+
+  private func fixed(_ credential: HubCredential, _ property: String, _ key: String) -> Refusal {
+    Refusal(
+      .conflict,
+      "\(credential.name).\(property) differs from the configuration; it is changed with hub.\(hub.name).\(key)")
+  }
+
+  private func unconfigured(_ credential: HubCredential, _ key: String) -> Refusal {
+    Refusal(.conflict, "\(credential.name) cannot be changed: hub.\(hub.name).\(key) is not set on this server")
+  }
+
+  private func stored<Value>(
+    _ credential: HubCredential, _ property: String, _ read: () throws -> Value
+  ) throws(Refusal) -> Value {
+    do { return try read() } catch {
+      throw Refusal(.conflict, "\(credential.name).\(property) cannot be changed: its present file cannot be read")
+    }
+  }
+
+  /// The host that APNs has for an endpoint in one of Azure's forms.
+  private static func appleHost(of endpoint: String) -> String {
+    let host = endpoint.firstRange(of: "://").map { endpoint[$0.upperBound...] } ?? endpoint[...]
+    let name = String(host.prefix { $0 != "/" && $0 != ":" })
+    return switch name {
+    case "gateway.push.apple.com": "api.push.apple.com"
+    case "gateway.sandbox.push.apple.com", "api.development.push.apple.com": "api.sandbox.push.apple.com"
+    default: name
+    }
+  }
+
+  // MARK: Files
+
+  /// Writes all files, or none: when one cannot be replaced, those before get their former contents again.
+  private func write(_ changes: [Change]) throws(Refusal) {
+    var former: [(path: String, data: Data)] = []
+    do {
+      for change in changes {
+        let data = try Data(contentsOf: URL(fileURLWithPath: change.path))
+        try Self.write(Data((change.text.trimmingSuffix { $0.isNewline } + "\n").utf8), to: change.path)
+        former.append((change.path, data))
+      }
+    } catch {
+      // The error that is reported is the first one.
+      for file in former.reversed() { try? Self.write(file.data, to: file.path) }
+      throw Refusal(.conflict, "The files of the credentials cannot be written; nothing was changed.")
+    }
+  }
+
+  private static func write(_ data: Data, to path: String) throws {
+    let temporary = "\(path).\(UUID().uuidString)"
+    guard FileManager.default.createFile(atPath: temporary, contents: nil, attributes: [.posixPermissions: 0o600]),
+      let file = FileHandle(forWritingAtPath: temporary)
+    else { throw CocoaError(.fileWriteUnknown) }
+    do {
+      try file.write(contentsOf: data)
+      try file.synchronize()
+      try file.close()
+      guard LocalFile.move(temporary, to: path) else { throw CocoaError(.fileWriteUnknown) }
+    } catch {
+      // The error that is reported is the first one.
+      try? FileManager.default.removeItem(atPath: temporary)
+      throw error
+    }
+  }
+}
+
+/// Private keys as text (RFC 7468).
+private enum PEM {
+  /// A key with its first and last line, which clients of Azure leave out.
+  static func text(ofKey key: String) -> String {
+    guard !key.contains("-----BEGIN") else { return key }
+    var (lines, rest) = ("", content(of: key)[...])
+    while !rest.isEmpty {
+      lines += rest.prefix(64) + "\n"
+      rest = rest.dropFirst(64)
+    }
+    return "-----BEGIN PRIVATE KEY-----\n\(lines)-----END PRIVATE KEY-----\n"
+  }
+
+  /// The base64 between them, to compare.
+  static func content(of text: String) -> String {
+    text.split(whereSeparator: \.isNewline).filter { !$0.hasPrefix("-----") }.joined().filter { !$0.isWhitespace }
+  }
+}
