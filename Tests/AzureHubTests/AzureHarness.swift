@@ -216,7 +216,12 @@ final class RecordingSink: SendSink {
 struct AnsweringHistory: SendHistory {
   var answer: @Sendable (SendID, HubName) -> SendReport? = { _, _ in nil }
 
-  func report(of send: SendID, hub: HubName) async throws -> SendReport? { answer(send, hub) }
+  var isAway = false
+
+  func report(of send: SendID, hub: HubName) async throws -> SendReport? {
+    if isAway { throw Refusal(.historyUnavailable, "the ledger is away") }
+    return answer(send, hub)
+  }
   func list(_ query: SendQuery) async throws -> SendPage { SendPage(sends: [], next: nil) }
   func check() async throws {}
 }

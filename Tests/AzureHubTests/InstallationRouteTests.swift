@@ -46,6 +46,31 @@ struct InstallationRouteTests {
       #expect(!rest.text.contains("<entry"), "\(rest.text)")
     }
   }
+  /// As a client does that lists registrations and changes one.
+  @Test func anInstallationStaysOneWhenItsRegistrationIsPut() async throws {
+    try await AzureHarness.run { harness in
+      let path = "/orders/installations/phone-1"
+      #expect(try await harness.request(.PUT, path, as: .listen, body: InstallationTests.body).status == 200)
+      let list = try await harness.request(
+        .GET, "/orders/registrations?$filter=ChannelUri+eq+%270a0b%27", as: .listen)
+      let entries = try XMLTree(Array(list.text.utf8)[...]).children.filter { $0.name == "entry" }
+      let native = try #require(
+        entries.compactMap { $0.child("content")?.children.first }.first { $0.name == "AppleRegistrationDescription" })
+      let (id, tags) = (try #require(native.value("RegistrationId")), try #require(native.value("Tags")))
+      let put = try await harness.request(
+        .PUT, "/orders/registrations/\(id)", as: .listen,
+        body: "<AppleRegistrationDescription><Tags>\(tags),sport</Tags><DeviceToken>0a0b</DeviceToken>"
+          + "</AppleRegistrationDescription>")
+      #expect(put.status == 200, "\(put.text)")
+      let read = try InstallationDocument(
+        Array(try await harness.request(.GET, path, as: .listen).text.utf8)[...], id: "phone-1")
+      #expect(read.tags.tags == ["news", "sport"] && Set(read.templates.keys) == ["alerts", "My Name"])
+      #expect(try await harness.request(.DELETE, path, as: .listen).status == 204)
+      let rest = try await harness.request(.GET, "/orders/registrations", as: .full)
+      #expect(!rest.text.contains("<entry"), "\(rest.text)")
+    }
+  }
+
   private static func channel(_ name: String) -> String { "https://x.notify.windows.com/?token=\(name)" }
 
   @Test func secondaryTilesArePutPatchedReadAndRemoved() async throws {

@@ -99,6 +99,22 @@ struct InstallationTests {
     #expect(problem.hasPrefix(expected), "\(problem)")
   }
 
+  @Test func idsAndTagsOfOthersAreRefused() throws {
+    let other = #"{"platform":"apns","pushChannel":"00","userId":"a","templates":{"t":{"body":"{}","tags":["%"]}}}"#
+    for (tag, expected) in [
+      ("$UserId:{b}", "templates.t.tags must not name another user than userId"),
+      ("$InstallationId:{b}", "templates.t.tags must not name another installation"), ("$UserId:{a}", "accepted"),
+    ] {
+      let problem = problem { _ = try document(other.replacing("%", with: tag)).request(in: .default) }
+      #expect(problem == expected)
+    }
+    let problem = problem {
+      _ = try InstallationDocument(Array(#"{"platform":"apns","pushChannel":"00"}"#.utf8)[...], id: "a=b")
+        .request(in: .default)
+    }
+    #expect(problem.hasPrefix("the installation's id must be"))
+  }
+
   @Test func templateThatCannotBeCompiledIsRefused() {
     let problem = problem {
       _ = try document(#"{"platform":"apns","pushChannel":"00","templates":{"t":{"body":"{\"a\":\"$(b\"}"}}}"#)

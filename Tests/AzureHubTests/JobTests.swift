@@ -8,7 +8,7 @@ import Testing
 @testable import AzureHub
 
 /// Jobs over registrations, and feedback, over a real socket.
-struct JobTests {
+@Suite(.timeLimit(.minutes(2))) struct JobTests {
   private static let hub = HubName("orders") ?? .default
 
   private static func job(_ type: String, _ input: String? = nil, output: String = "") -> String {
@@ -33,15 +33,14 @@ struct JobTests {
     #expect(posted.status == 201, "\(posted.text)")
     let location = try #require(posted["Location"])
     let path = String(location[(location.firstRange(of: "/orders")?.lowerBound ?? location.startIndex)...])
-    // Bounded; the job itself takes milliseconds.
-    for _ in 0..<2000 {
+    // Bounded by the suite's time limit; the job itself takes milliseconds.
+    while true {
       let reply = try await harness.request(.GET, path, as: .full)
       let job = try #require(
         try XMLTree(Array(reply.text.utf8)[...]).child("content")?.child("NotificationHubJob"))
       if ["Completed", "Failed"].contains(job.value("Status")) { return job }
       await Task.yield()
     }
-    throw CancellationError()
   }
 
   private func url(_ key: String, of job: XMLTree) throws -> String {
@@ -170,6 +169,47 @@ struct JobTests {
       let output = try await harness.request(.GET, path(try url("OutputFilePath", of: upsert)), as: nil)
       #expect(output.text == "1 \(row.id)\n2 \(RegistrationID(azure: "5-5-5"))\n")
     }
+  }
+
+  /// The process ended after the second line: the first result of the third is not counted.
+  @Test func anImportGoesOnWhereAStopInterruptedIt() async throws {
+    let (clock, temporary) = (ManualClock(), try TemporaryRegistry())
+    let path = FileManager.default.temporaryDirectory.appending(path: "jobs-\(UUID())").path
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let folder = JobFolder(path: path)
+    func line(_ number: Int) -> String {
+      "<AppleRegistrationDescription><RegistrationId>1-1-\(number)</RegistrationId>"
+        + "<DeviceToken>\(String(format: "%064x", number))</DeviceToken></AppleRegistrationDescription>"
+    }
+    try FileManager.default.createDirectory(atPath: "\(path)/orders/files", withIntermediateDirectories: true)
+    try (1...3).map(line).joined(separator: "\n")
+      .write(toFile: "\(path)/orders/files/in.txt", atomically: true, encoding: .utf8)
+    func job(_ status: AzureJob.Status, at moment: UnixTime) -> AzureJob {
+      var job = AzureJob(
+        id: RegistrationID.timeOrdered(at: moment).description, kind: .create, input: "orders/files/in.txt",
+        inputName: nil, at: moment)
+      job.status = status
+      return job
+    }
+    var stopped = job(.running, at: clock.now())
+    stopped.resumption = AzureJob.Resumption(lines: 2, output: 6, failed: 0)
+    let old = job(.completed, at: clock.now() + (.zero - JobRunner.lifetime - .seconds(1)))
+    for job in [stopped, old] { try folder.save(job, hub: Self.hub) }
+    let output = folder.path(of: .output, job: stopped.id, hub: Self.hub)
+    try "1 a\n2\n3 b\n".write(toFile: output, atomically: true, encoding: .utf8)
+    let runner = JobRunner(
+      folder: path, hubs: [Self.hub], registry: temporary.registry, clock: clock, logger: TestKafka.quietLogger)
+    await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { try await runner.run() }
+      while folder.job(stopped.id, hub: Self.hub)?.hasEnded != true { await Task.yield() }
+      group.cancelAll()
+    }
+    #expect(folder.job(stopped.id, hub: Self.hub)?.status == .completed)
+    let last = RegistrationID(azure: "1-1-3")
+    #expect(try String(contentsOfFile: output, encoding: .utf8) == "1 a\n2\n3 \(last)\n")
+    #expect(try await temporary.registry.registration(last, hub: Self.hub) != nil)
+    #expect(try await temporary.registry.registration(RegistrationID(azure: "1-1-1"), hub: Self.hub) == nil)
+    #expect(folder.job(old.id, hub: Self.hub) == nil)
   }
 
   @Test func jobOfAnotherHubDoesNotExist() async throws {

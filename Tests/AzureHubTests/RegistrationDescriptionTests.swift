@@ -6,6 +6,16 @@ import Testing
 
 /// Registrations as Azure's clients write them in Atom, and as they are written back.
 struct RegistrationDescriptionTests {
+  /// A name of a user is any text; one with a comma must not become a name and a tag.
+  @Test(arguments: ["alice,x", " alice", "a, b"])
+  func namesOfUsersAreReadAsTheyAreWritten(user: String) throws {
+    let registration = Registration(
+      id: .random(), hub: .default, user: user, platform: .apns, handle: "0a", tags: ["news", Tag.username(user)],
+      installation: nil, registeredAt: UnixTime(milliseconds: 0), createdAt: UnixTime(milliseconds: 0))
+    let tags = try AzureTags(list: AzureTags.list(of: registration).joined(separator: ","), field: "Tags")
+    #expect(tags.user == user && tags.tags == ["news"])
+  }
+
   static let token = String(repeating: "0A", count: 32)
   static let channel = "https://db5.notify.windows.com/?token=a%2bb&x=1"
 

@@ -155,6 +155,9 @@ import Testing
     ([], "{}", "Format is missing"),
     ([("ServiceBusNotification-Format", "apple")], "[1]", "object"),
     ([("ServiceBusNotification-Format", "apple")], "", "no body"),
+    (
+      [("ServiceBusNotification-Format", "fcmv1")], #"{"validate_only":true,"message":{"data":{}}}"#, "beside message"
+    ),
     ([("ServiceBusNotification-Format", "apple"), ("apns-push-type", "voip")], "{}", "apns-push-type"),
     ([("ServiceBusNotification-Format", "apple"), ("apns-expiration", "soon")], "{}", "apns-expiration"),
     ([("ServiceBusNotification-Format", "apple"), ("ServiceBusNotification-Tags", "a &&")], "{}", "character 5"),
@@ -260,6 +263,35 @@ import Testing
         .POST, "/orders/messages/$batch?direct",
         headers: [("Content-Type", "application/json"), ("ServiceBusNotification-Format", "apple")], body: body("[]"))
       #expect(other.status == 400 && other.text.contains("boundary"), "\(other.text)")
+      #expect(try harness.sink.sends().isEmpty)
+    }
+  }
+
+  /// `İ` is longer in lower case.
+  @Test func aMediaTypeThatIsNotASCIIIsRefused() async throws {
+    try await AzureHarness.run { harness in
+      let type = "multipart/\(String(repeating: "İ", count: 40)); boundary=x"
+      let reply = try await harness.request(
+        .POST, "/orders/messages/$batch?direct",
+        headers: [("Content-Type", type), ("ServiceBusNotification-Format", "apple")], body: "--x--")
+      #expect(reply.status == 400 && reply.text.contains("boundary"), "\(reply.text)")
+    }
+  }
+
+  /// Without tags it would go to everyone.
+  @Test func aHandleWithoutDirectIsRefused() async throws {
+    try await AzureHarness.run { harness in
+      let headers = [
+        ("ServiceBusNotification-Format", "apple"), ("ServiceBusNotification-DeviceHandle", "0a"),
+        ("ServiceBusNotification-ScheduleTime", "2099-01-02T03:04:05"),
+      ]
+      for (path, headers) in [
+        ("messages", headers), ("schedulednotifications", headers),
+        ("schedulednotifications?direct", headers.filter { $0.0 != "ServiceBusNotification-DeviceHandle" }),
+      ] {
+        let reply = try await harness.request(.POST, "/orders/\(path)", headers: headers, body: "{}")
+        #expect(reply.status == 400, "\(path): \(reply.text)")
+      }
       #expect(try harness.sink.sends().isEmpty)
     }
   }

@@ -141,6 +141,16 @@ import Testing
     }
   }
 
+  /// The send is accepted; a client would send it again after an error.
+  @Test func aTestSendIsAnsweredAlsoWithoutAHistory() async throws {
+    try await AzureHarness.run({ setup in setup.history.isAway = true }) { harness in
+      let reply = try await harness.request(
+        .POST, "/orders/messages?test", headers: [("ServiceBusNotification-Format", "apple")], body: "{}")
+      #expect(reply.status == 201 && reply.text.contains("<Success>0</Success>"), "\(reply.text)")
+      #expect(try harness.sink.sends().count == 1)
+    }
+  }
+
   @Test func hubsAreDescribedButNotChanged() async throws {
     try await AzureHarness.run { harness in
       let hub = try await harness.request(.GET, "/Orders/?api-version=2020-06", as: .full)

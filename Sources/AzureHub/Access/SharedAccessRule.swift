@@ -5,7 +5,7 @@ package import FrontEnd
 package enum SharedAccessRight: String, CaseIterable, Sendable {
   /// Register, read and remove devices of all users.
   case listen = "Listen"
-  /// Send, and read what became of sends.
+  /// Send, and read the outcomes of sends.
   case send = "Send"
   /// Everything else: lists of all registrations, jobs, feedback, the hub's description. Includes the other rights.
   case manage = "Manage"

@@ -55,7 +55,8 @@ struct SharedAccessToken: Hashable, Sendable {
   }
 
   /// Whether the resource is the beginning of the URL: its host, or one of several names of the server, and the first
-  /// components of its path. Scheme, port and letter case play no part, and the resource's query neither.
+  /// components of its path. Scheme, port and letter case play no part, and the resource's query neither. The
+  /// client sent `host`, so it proves nothing.
   func covers(host: String, path: String, names: [String]) -> Bool {
     guard let text = ProtocolRequest.decoded(resource), let scheme = text.firstRange(of: "://") else { return false }
     let rest = text[scheme.upperBound...].prefix { $0 != "?" && $0 != "#" }

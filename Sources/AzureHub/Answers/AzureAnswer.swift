@@ -79,7 +79,7 @@ enum AzureAnswer {
   }
 
   /// The id that the client gave the request, or the server's.
-  private static func trackingID(of request: ProtocolRequest) -> String {
+  static func trackingID(of request: ProtocolRequest) -> String {
     let given = request.request.headers[.trackingID]
     let isPlain = given.map {
       (1...128).contains($0.utf8.count) && $0.utf8.allSatisfy { $0.isLetterOrDigit || "-_.".utf8.contains($0) }

@@ -2,11 +2,14 @@ import FanfareCore
 
 /// The forms of times in Azure's protocol.
 enum AzureTime {
-  /// Reads a time that a client wrote; nil for anything else. The forms are RFC 3339, also without an offset (then it is
-  /// UTC), with quotes around the `T` as Microsoft's Python sample writes it, and `MM/dd/yyyy HH:mm:ss`.
+  /// Reads a time that a client wrote; nil for anything else. The forms are RFC 3339, also without an offset (then it
+  /// is UTC) or without a time (midnight), with quotes around the `T` as Microsoft's Python sample writes it, and
+  /// `MM/dd/yyyy HH:mm:ss`.
   static func read(_ text: String) -> UnixTime? {
     let text = text.replacing("'T'", with: "T")
-    guard text.contains("/") else { return UnixTime(text) ?? UnixTime(text + "Z") }
+    guard text.contains("/") else {
+      return UnixTime(text) ?? UnixTime(text + "Z") ?? UnixTime(text + "T00:00:00Z")
+    }
     let parts = text.split(separator: " ")
     let date = parts[0].split(separator: "/", omittingEmptySubsequences: false)
     guard (2...3).contains(parts.count), date.count == 3, date[2].count == 4 else { return nil }

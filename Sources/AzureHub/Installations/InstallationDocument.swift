@@ -37,7 +37,7 @@ struct InstallationDocument: Hashable, Sendable {
   var pushVariables: [String: String]
   var templates: [String: Template]
   var tiles: [String: Tile]
-  /// What a patch leaves as it is: language and time zone, which Azure does not have.
+  /// Language and time zone, which Azure does not have and a patch keeps.
   private var profile = DeviceProfile()
 
   /// Reads the body of a request for the installation of the path's id. Names of members are matched in any letter
@@ -166,13 +166,11 @@ struct InstallationDocument: Hashable, Sendable {
 
   /// The request to the registry, which makes the name of a template a tag of it, as Azure does.
   func request(in hub: HubName) throws(InvalidDescription) -> InstallationRequest {
+    guard Tag.isInstallation(id) else {
+      throw InvalidDescription("the installation's id must be \(Tag.installationRule)")
+    }
     if let user, !UserName.isValid(user) { throw InvalidDescription("userId must be \(UserName.rule)") }
-    if let named = tags.user, let user, named != user {
-      throw InvalidDescription("tags must not name another user than userId")
-    }
-    if let installation = tags.installation, installation != id {
-      throw InvalidDescription("tags must not name another installation")
-    }
+    try requireOwn(tags, field: "tags")
     var profile = profile
     profile.attributes = pushVariables
     return InstallationRequest(
@@ -199,9 +197,19 @@ struct InstallationDocument: Hashable, Sendable {
         throw InvalidDescription(
           "\(field).\(name) and pushVariables together must have at most \(DeviceProfile.maximumLength) bytes")
       }
+      try requireOwn(entry.tags, field: "\(field).\(name).tags")
       rows.append(InstallationRequest.Template(template, tags: entry.tags.tags))
     }
     return rows
+  }
+
+  private func requireOwn(_ tags: AzureTags, field: String) throws(InvalidDescription) {
+    if let named = tags.user, named != user {
+      throw InvalidDescription("\(field) must not name another user than userId")
+    }
+    if let installation = tags.installation, installation != id {
+      throw InvalidDescription("\(field) must not name another installation")
+    }
   }
 
   private func rows(ofTiles profile: DeviceProfile) throws(InvalidDescription) -> [InstallationRequest.Tile] {
@@ -215,9 +223,7 @@ struct InstallationDocument: Hashable, Sendable {
       guard handles.insert(tile.handle).inserted else {
         throw InvalidDescription("\(field).pushChannel must be a channel of its own")
       }
-      if let named = tile.tags.user, named != user {
-        throw InvalidDescription("\(field).tags must not name another user than userId")
-      }
+      try requireOwn(tile.tags, field: "\(field).tags")
       var profile = profile
       profile.tile = name
       rows.append(

@@ -44,6 +44,16 @@ struct AzureJob: Codable, Hashable, Sendable {
   /// 0 to 100.
   var progress = 0.0
   var failure: String?
+  /// The point from which an import goes on after a stop.
+  var resumption: Resumption?
+
+  struct Resumption: Codable, Hashable, Sendable {
+    /// The lines of the file that were applied.
+    var lines = 0
+    /// The bytes of the results that belong to them.
+    var output: UInt64 = 0
+    var failed: UInt64 = 0
+  }
 
   init(id: String, kind: Kind, input: String?, inputName: String?, at now: UnixTime) {
     (self.id, self.kind, self.input, self.inputName) = (id, kind, input, inputName)

@@ -44,6 +44,9 @@ struct JobFolder: Sendable {
     try JSONEncoder().encode(job).write(to: URL(fileURLWithPath: "\(folder)/job.json"), options: .atomic)
   }
 
+  /// Deletes a job with its results.
+  func remove(_ job: String, hub: HubName) throws { try FileManager.default.removeItem(atPath: folder(of: job, hub)) }
+
   /// The job; nil if there is none, or its file is damaged.
   func job(_ id: String, hub: HubName) -> AzureJob? {
     guard Self.isID(id) else { return nil }

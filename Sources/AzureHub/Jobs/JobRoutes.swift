@@ -24,7 +24,7 @@ struct JobRoutes: Sendable {
     [
       AzureRoute(.post, "jobs", .manage) { request, caller in
         let body = try await request.body(upTo: operations.maximumBodySize)
-        return try await create(body, request, caller.hubName)
+        return try await create(body, request, by: caller)
       },
       AzureRoute(.get, "jobs", .manage) { request, caller in
         let jobs = try requiredRunner().folder.jobs(hub: caller.hubName, limit: Self.maximumListed)
@@ -52,8 +52,9 @@ struct JobRoutes: Sendable {
   }
 
   private func create(
-    _ body: ArraySlice<UInt8>, _ request: AzureRequest, _ hub: HubName
+    _ body: ArraySlice<UInt8>, _ request: AzureRequest, by caller: Caller
   ) async throws -> Response {
+    let hub = caller.hubName
     let runner = try requiredRunner()
     let order: AzureJobRequest
     do { order = try AzureJobRequest(XMLTree(body)) } catch let error as XMLError {
@@ -75,6 +76,7 @@ struct JobRoutes: Sendable {
       id: RegistrationID.timeOrdered(at: now).description, kind: order.kind, input: input,
       inputName: input == nil ? nil : order.importFile.map { String($0.prefix { $0 != "?" }) }, at: now)
     guard try runner.add(job, hub: hub) else { throw Refusal(.overloaded, "Too many jobs wait.") }
+    operations.recordJob(job.id, kind: order.kind.rawValue, by: caller, request.original)
     var response = answer(job, request, hub)
     response.status = .created
     response.headers[.location] = request.location("jobs/\(job.id)")

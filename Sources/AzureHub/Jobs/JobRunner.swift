@@ -3,10 +3,11 @@ import Foundation
 package import Logging
 import ServiceLifecycle
 
-/// Runs the jobs of all hubs, one after the other. A job that a stop interrupts is run again from its beginning, which
-/// has the same result.
+/// Runs the jobs of all hubs, one after the other, and deletes those that ended a week ago.
 ///
-/// The folder belongs to one process.
+/// After a stop an export begins again, and an import goes on. After a crash an import applies up to `savedLines` lines
+/// a second time, of which those that create or delete are then among the failed ones. While the registry is
+/// unavailable, a job waits. The folder belongs to one process.
 package final class JobRunner: Service {
   private struct Entry: Sendable {
     let job: String
@@ -23,6 +24,12 @@ package final class JobRunner: Service {
 
   /// The most jobs that wait.
   private static let maximumWaiting = 100
+  /// How long a job is kept that has ended.
+  static let lifetime: Duration = .seconds(7 * 86_400)
+  /// The pause before a call is repeated for which the registry was unavailable.
+  private static let pause: Duration = .seconds(2)
+  /// The lines of an import after which its state is saved.
+  private static let savedLines = 1000
   /// The registrations that an export reads at once.
   private static let pageSize = 1000
 
@@ -39,29 +46,31 @@ package final class JobRunner: Service {
   func add(_ job: AzureJob, hub: HubName) throws -> Bool {
     try folder.save(job, hub: hub)
     if case .enqueued = waiting.yield(Entry(job: job.id, hub: hub)) { return true }
-    var refused = job
-    (refused.status, refused.failure) = (.failed, "too many jobs wait")
-    try folder.save(refused, hub: hub)
+    try folder.remove(job.id, hub: hub)
     return false
   }
 
   package func run() async throws {
     for hub in hubs {
-      for job in folder.jobs(hub: hub, limit: Self.maximumWaiting).reversed() where !job.hasEnded {
+      for job in folder.jobs(hub: hub, limit: .max).reversed() where !job.hasEnded {
         waiting.yield(Entry(job: job.id, hub: hub))
       }
     }
-    for await entry in queue.cancelOnGracefulShutdown() {
+    await cancelWhenGracefulShutdown { await self.runJobs() }
+  }
+
+  private func runJobs() async {
+    removeOldJobs()
+    for await entry in queue {
       guard var job = folder.job(entry.job, hub: entry.hub), !job.hasEnded else { continue }
       do {
         job.status = .running
         try save(&job, entry.hub)
         try await run(&job, entry.hub)
         (job.status, job.progress) = (.completed, 100)
-      } catch is CancellationError {
-        // It is continued by the next start.
-        return
       } catch {
+        // The next start goes on with it. A call that is cancelled may end with any error.
+        if Task.isCancelled { return }
         job.status = .failed
         job.failure = error is RegistryError ? "the registry was unavailable" : "a file could not be read or written"
         logger.warning(
@@ -73,6 +82,26 @@ package final class JobRunner: Service {
           "State of a job cannot be written",
           metadata: [LogKeys.job: "\(job.id)", LogKeys.hub: "\(entry.hub)", LogKeys.cause: "\(error)"])
       }
+      removeOldJobs()
+    }
+  }
+
+  private func removeOldJobs() {
+    let moment = (clock.now() + (.zero - Self.lifetime)).milliseconds
+    for hub in hubs {
+      for job in folder.jobs(hub: hub, limit: .max) where job.hasEnded && job.updatedAt < moment {
+        // A folder that cannot be deleted is found again after the next job.
+        try? folder.remove(job.id, hub: hub)
+      }
+    }
+  }
+
+  /// Calls the registry, again and again while it is unavailable.
+  private func patiently<Value>(_ call: () async throws -> Value) async throws -> Value {
+    while true {
+      do { return try await call() } catch let error as RegistryError where error.code == .unavailable {
+        try await Task.sleep(for: Self.pause)
+      }
     }
   }
 
@@ -82,8 +111,9 @@ package final class JobRunner: Service {
   }
 
   private func run(_ job: inout AzureJob, _ hub: HubName) async throws {
-    let output = try TextFile(creating: folder.path(of: .output, job: job.id, hub: hub))
-    let failed = try TextFile(creating: folder.path(of: .failed, job: job.id, hub: hub))
+    if job.kind == .export { job.resumption = nil }
+    let output = try TextFile(folder.path(of: .output, job: job.id, hub: hub), keeping: job.resumption?.output)
+    let failed = try TextFile(folder.path(of: .failed, job: job.id, hub: hub), keeping: job.resumption?.failed)
     if job.kind == .export {
       try await export(&job, hub, to: output)
     } else {
@@ -97,7 +127,9 @@ package final class JobRunner: Service {
     var slice: RegistrationSlice? = .whole
     while let part = slice {
       try Task.checkCancellation()
-      let page = try await registry.list(.everyone, hub: hub, of: part, limit: Self.pageSize)
+      let page = try await patiently {
+        try await registry.list(.everyone, hub: hub, of: part, limit: Self.pageSize)
+      }
       var text: [UInt8] = []
       for row in page.registrations {
         RegistrationEntry(row, isOlder: false).appendDescription(to: &text)
@@ -114,25 +146,33 @@ package final class JobRunner: Service {
     guard let input = job.input else { return }
     let lines = try LineReader("\(folder.path)/\(input)")
     var number = 0
+    let done = job.resumption?.lines ?? 0
+    func note() throws {
+      job.resumption = AzureJob.Resumption(
+        lines: max(number, done), output: try output.length(), failed: try failed.length())
+      job.progress = (lines.share * 100).rounded()
+      try save(&job, hub)
+    }
     while let line = try lines.next() {
-      try Task.checkCancellation()
+      guard !Task.isCancelled else {
+        try note()
+        throw CancellationError()
+      }
       number += 1
+      guard number > done else { continue }
       do {
         guard line.count <= LineReader.maximumLength else {
           throw InvalidDescription("the line has more than \(LineReader.maximumLength) bytes")
         }
         guard line.contains(where: { $0 > 0x20 }) else { continue }
-        let id = try await apply(job.kind, line, hub)
+        let id = try await patiently { try await apply(job.kind, line, hub) }
         try output.write(Array("\(number) \(id)\n".utf8))
       } catch let error as InvalidDescription {
         try failed.write(Array("\(number) \(error)\n".utf8))
       } catch let error as RegistryError where error.code != .unavailable {
         try failed.write(Array("\(number) \(error)\n".utf8))
       }
-      if number.isMultiple(of: 1000) {
-        job.progress = (lines.share * 100).rounded()
-        try save(&job, hub)
-      }
+      if number.isMultiple(of: Self.savedLines) { try note() }
     }
   }
 
@@ -155,16 +195,25 @@ package final class JobRunner: Service {
   }
 }
 
-/// A file that is written from its beginning.
+/// A file that is written from its beginning, or behind a part that is kept.
 final class TextFile {
   private let handle: FileHandle
 
-  init(creating path: String) throws {
-    guard FileManager.default.createFile(atPath: path, contents: nil, attributes: [.posixPermissions: 0o600]),
-      let handle = FileHandle(forWritingAtPath: path)
-    else { throw CocoaError(.fileWriteUnknown) }
+  init(_ path: String, keeping length: UInt64?) throws {
+    let isNew = length == nil || !FileManager.default.fileExists(atPath: path)
+    if isNew {
+      guard FileManager.default.createFile(atPath: path, contents: nil, attributes: [.posixPermissions: 0o600]) else {
+        throw CocoaError(.fileWriteUnknown)
+      }
+    }
+    guard let handle = FileHandle(forUpdatingAtPath: path) else { throw CocoaError(.fileWriteUnknown) }
     self.handle = handle
+    if let length, !isNew { try handle.truncate(atOffset: length) }
+    try handle.seekToEnd()
   }
+
+  /// The bytes written so far, those that were kept among them.
+  func length() throws -> UInt64 { try handle.offset() }
 
   func write(_ bytes: [UInt8]) throws { try handle.write(contentsOf: Data(bytes)) }
 

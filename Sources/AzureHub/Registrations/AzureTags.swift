@@ -22,9 +22,14 @@ struct AzureTags: Hashable, Sendable {
   /// The tags of a row without those that the registry adds.
   init(ofRow tags: [String]) { self.tags = tags.filter { !Tag.isReserved($0) } }
 
-  /// Reads a list with commas. White space around a tag is ignored.
+  /// Reads a list with commas, which divide no name in braces. White space around a tag is ignored.
   init(list: String, field: String) throws(InvalidDescription) {
-    for tag in list.split(separator: ",") {
+    var isInBraces = false
+    let tags = list.split { character in
+      if character == "{" { isInBraces = true } else if character == "}" { isInBraces = false }
+      return character == "," && !isInBraces
+    }
+    for tag in tags {
       let tag = tag.trimmingSpace
       if !tag.isEmpty { try add(tag, field: field) }
     }
@@ -70,11 +75,14 @@ struct AzureTags: Hashable, Sendable {
   /// handle: back ends that follow Microsoft's tutorial set and compare it.
   static func list(of registration: Registration) -> [String] {
     var list: [String] = []
-    if let installation = registration.installation { list.append("$InstallationId:{\(installation)}") }
+    let named = registration.tags.first { $0.hasPrefix(Tag.installationPrefix) }
+      .map { String($0.dropFirst(Tag.installationPrefix.count)) }
+    if let installation = registration.installation ?? named { list.append("$InstallationId:{\(installation)}") }
     for tag in registration.tags where !tag.hasPrefix(Tag.installationPrefix) {
       if let user = Tag.user(of: tag) {
         guard !UserName.isOfDevice(user) else { continue }
-        list.append(registration.installation == nil ? tag : "$UserId:{\(user)}")
+        let isPlain = !user.contains(",") && user == user.trimmingSpace
+        list.append(registration.installation == nil && isPlain ? tag : "$UserId:{\(user)}")
       } else {
         list.append(tag)
       }

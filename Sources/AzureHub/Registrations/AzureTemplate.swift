@@ -39,7 +39,7 @@ struct AzureTemplate: Hashable, Sendable {
     let isExpression = text.first.map("$.%#{".contains) ?? false
     if isExpression || Int64(text).map({ $0 >= 0 }) == true {
       try set(Self.expiration, to: text, on: platform)
-    } else if let time = Self.time(text) {
+    } else if let time = AzureTime.read(text) {
       headers[Self.expiration] = "\(max(time.seconds, 0))"
     } else {
       throw InvalidDescription("\(field) must be a date such as 2026-11-21T08:00:00Z, an expression or 0")
@@ -108,15 +108,4 @@ struct AzureTemplate: Hashable, Sendable {
 
   /// The body in the form of a service.
   func body(for service: PushServiceName) -> String { service == .fcmV1 ? #"{"message":\#(body)}"# : body }
-
-  /// Reads the forms of a date that clients write: RFC 3339, the same without an offset or a time, and .NET's
-  /// `MM/dd/yyyy hh:mm:ss`. UTC without an offset.
-  static func time(_ text: String) -> UnixTime? {
-    if let time = UnixTime(text) ?? UnixTime(text + "Z") ?? UnixTime(text + "T00:00:00Z") { return time }
-    let parts = text.split(separator: " ", maxSplits: 1)
-    let date = parts[0].split(separator: "/")
-    guard parts.count == 2, date.count == 3, date[2].count == 4 else { return nil }
-    func two(_ part: Substring) -> String { part.count == 1 ? "0" + part : String(part) }
-    return UnixTime("\(date[2])-\(two(date[0]))-\(two(date[1]))T\(parts[1])Z")
-  }
 }

@@ -93,8 +93,8 @@ struct RegistrationRoutes: Sendable {
       let status = HTTPResponse.Status.preconditionFailed
       return AzureAnswer.document(
         AzureAnswer.error(
-          status, "The registration has changed: If-Match does not hold.", id: request.original.id,
-          at: operations.clock.now()),
+          status, "The registration has changed: If-Match does not hold.",
+          id: AzureAnswer.trackingID(of: request.original), at: operations.clock.now()),
         status: status)
     }
   }

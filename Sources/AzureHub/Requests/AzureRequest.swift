@@ -54,7 +54,7 @@ struct AzureRequest: Sendable {
     return "\(root)/\(path)?api-version=\(version)" + flags.map { "&\($0)" }.joined()
   }
 
-  /// The whole body, not larger than `api`'s usual limit.
+  /// The whole body. Throws `.tooLarge` if it has more than `limit` bytes.
   func body(upTo limit: Int) async throws -> ArraySlice<UInt8> { try await original.body(upTo: limit) }
 }
 

@@ -29,6 +29,8 @@ struct DirectBatch: Hashable, Sendable {
 
   /// The boundary in a media type, with or without quotes, and with white space around the `=`.
   private static func boundary(of type: String) -> [UInt8]? {
+    // In ASCII the lower-case text has the same indices.
+    guard type.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
     let lowered = type.lowercased()
     guard lowered.hasPrefix("multipart/"), let range = lowered.firstRange(of: "boundary") else { return nil }
     var rest = type.utf8[range.upperBound...].drop { $0 == 0x20 || $0 == 0x09 }

@@ -2,7 +2,7 @@ import FanfareCore
 import FrontEnd
 import HTTPTypes
 
-/// What a request sends: the payload of a format, and the header fields for the push service.
+/// The content of a request to send: the payload of a format, and the header fields for the push service.
 struct Notification: Sendable {
   /// The send without its audience.
   private(set) var fields = SendFields()
@@ -69,7 +69,7 @@ struct Notification: Sendable {
 
   /// Checks the header fields for Apple, and reads their older names.
   ///
-  /// A notification that expires is not sent any more afterwards either.
+  /// The time to live ends at `apns-expiration`.
   private mutating func readAppleHeaders(_ fields: HTTPFields, at moment: UnixTime) throws(Refusal) {
     if self.fields.headers["apns-priority"] == nil, let priority = fields[.apnsPriority] {
       self.fields.headers["apns-priority"] = priority
@@ -122,9 +122,11 @@ struct Notification: Sendable {
   private static func message(_ body: ArraySlice<UInt8>) throws(Refusal) -> [UInt8] {
     let whole = try object(body)
     var message: [UInt8]?
+    var count = 0
     do throws(JSONError) {
       var reader = try JSONReader(whole[...])
       try reader.readObject { (key, reader) throws(JSONError) in
+        count += 1
         if "message" ~= key, try reader.nextKind() == .object {
           message = Array(try reader.readRaw())
         } else {
@@ -134,7 +136,10 @@ struct Notification: Sendable {
     } catch {
       throw Refusal(error)
     }
-    return message ?? whole
+    guard let message else { return whole }
+    // One of the others may be `validate_only`, with which FCM sends nothing.
+    guard count == 1 else { throw Refusal(.invalidField, "The notification must have nothing beside message.") }
+    return message
   }
 
   /// The properties of a template send: a flat object of strings.

@@ -34,13 +34,15 @@ struct SendRoutes: Sendable {
       handle = device
       fields.audience = try notification.audience(ofDevice: device)
     } else {
+      // It would go to everyone.
+      guard headers[.deviceHandle] == nil else { throw Self.handleWithoutDirect }
       fields.audience = try notification.audience()
     }
     let id = try await operations.send(
       fields, identifiedBy: ["azure/messages", handle ?? ""] + notification.identity, by: caller, request.original)
     let location = request.location("messages/\(id)", flags: handle == nil ? [] : ["direct"])
     guard request.has("test") else { return AzureAnswer.empty(.created, location: location) }
-    let outcome = try await testSends.outcome(of: id, to: handle, for: caller)
+    let outcome = await testSends.outcome(of: id, to: handle, for: caller)
     var response = AzureAnswer.document(outcome.document, status: .created)
     response.headers[.location] = location
     return response
@@ -79,6 +81,9 @@ struct SendRoutes: Sendable {
       throw Refusal(
         .malformedRequest, "ServiceBusNotification-ScheduleTime must be a date and time such as 2030-01-02T03:04:05.")
     }
+    guard headers[.deviceHandle] == nil, !request.has("direct") else {
+      throw Refusal(.malformedRequest, "A notification for one device cannot be scheduled.")
+    }
     let notification = try Notification(of: headers, body: body, at: max(moment, operations.clock.now()))
     var fields = notification.fields
     fields.audience = try notification.audience()
@@ -87,6 +92,9 @@ struct SendRoutes: Sendable {
       request.original)
     return AzureAnswer.empty(.created, location: request.location("schedulednotifications/\(id)"))
   }
+
+  private static let handleWithoutDirect = Refusal(
+    .malformedRequest, "ServiceBusNotification-DeviceHandle needs the parameter direct.")
 
   private func cancel(_ request: AzureRequest, by caller: Caller) async throws -> Response {
     let unknown = Refusal(.notFound, "The scheduled notification does not exist, or it is due.")

@@ -12,8 +12,13 @@ struct TestSends: Sendable {
 
   /// Waits until a send is settled, at most for `patience`, and returns the outcomes reported so far.
   ///
-  /// `handle` is that of the device of a direct send.
-  func outcome(of send: SendID, to handle: String?, for caller: Caller) async throws -> NotificationOutcome {
+  /// `handle` is that of the device of a direct send. Never throws: the send is accepted, and a client would repeat a
+  /// request that failed.
+  func outcome(of send: SendID, to handle: String?, for caller: Caller) async -> NotificationOutcome {
+    do { return try await wait(for: send, handle, caller) } catch { return NotificationOutcome() }
+  }
+
+  private func wait(for send: SendID, _ handle: String?, _ caller: Caller) async throws -> NotificationOutcome {
     let deadline = ContinuousClock.now + Self.patience
     while true {
       let report = try await operations.report(of: send, hub: caller.hubName)

@@ -1,6 +1,6 @@
 import FanfareCore
 
-/// What became of a notification, from the reports of its sends.
+/// The state and the outcomes of a notification, from the reports of its sends.
 struct NotificationDetails: Sendable {
   /// Azure's names of the states.
   enum State: String {

@@ -3,7 +3,7 @@ import FrontEnd
 import HTTPTypes
 import HummingbirdCore
 
-/// What became of sends.
+/// The states and outcomes of sends.
 struct TelemetryRoutes: Sendable {
   /// How long an id without a report counts as that of a send whose report is not written yet: the ledger lags behind
   /// the topics.

@@ -14,8 +14,8 @@ package import FanfareCore
 ///   import.
 /// - `createdAt`: when the user first registered the device; at most `registeredAt`, which is the default.
 /// - `lastSeen`: when the app was last seen; at least `registeredAt`, which is the default.
-/// - `template`, `locale`, `timeZone`, `attributes`, `tile`: the device's profile, optional. A registration with a template
-///   exists for it alone, beside the one without; one of an installation needs a name.
+/// - `template`, `locale`, `timeZone`, `attributes`, `tile`: the device's profile, optional. A registration with a
+///   template exists for it alone, beside the one without; one of an installation needs a name.
 package struct RegistrationLine: Sendable {
   /// The maximum number of bytes of a line.
   package static let maximumLength = 64 * 1024

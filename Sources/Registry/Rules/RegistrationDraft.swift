@@ -55,10 +55,20 @@ struct RegistrationDraft: Sendable {
   var address: String { profile?.template.map { TemplateRow.address(handle: handle, name: $0.name) } ?? handle }
 
   /// The registration under an id, which may replace a stored one.
-  func registration(_ id: RegistrationID, replacing stored: Registration?, at now: UnixTime) -> Registration {
-    Registration(
-      id: id, hub: hub, user: user, platform: platform, handle: handle, tags: tags, installation: installation,
-      registeredAt: now, createdAt: RegistrationRules.createdAt(by: user, replacing: stored, at: now), profile: profile)
+  ///
+  /// A trusted caller changes an installation's own registration by its id, too. It stays that of the `held` one as
+  /// long as its tags name that.
+  func registration(
+    _ id: RegistrationID, replacing stored: Registration?, keeping held: String? = nil, at now: UnixTime
+  ) -> Registration {
+    let kept = held.flatMap { held in
+      isTrusted && profile?.template == nil && profile?.tile == nil
+        && tags.contains { $0.hasSameBytes(as: Tag.installationPrefix + held) } ? held : nil
+    }
+    return Registration(
+      id: id, hub: hub, user: user, platform: platform, handle: handle, tags: tags,
+      installation: installation ?? kept, registeredAt: now,
+      createdAt: RegistrationRules.createdAt(by: user, replacing: stored, at: now), profile: profile)
   }
 
   /// The registration as a revision of a stored one: `registeredAt` changes only with the user, platform or handle.

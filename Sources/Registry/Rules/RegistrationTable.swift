@@ -175,7 +175,9 @@ extension RegistrationTable {
     }
     let quarantined = claim.stored == nil ? try quarantined(.id(id), at: now) : nil
     guard claim.stored != nil || quarantined != nil || draft.isTrusted else { throw RegistrationRules.gone }
-    let registration = draft.registration(id, replacing: claim.stored?.registration ?? quarantined, at: now)
+    let registration = draft.registration(
+      id, replacing: claim.stored?.registration ?? quarantined, keeping: claim.stored?.registration?.heldInstallation,
+      at: now)
     guard draft.isTrusted || claim.mayBecome(registration, insteadOf: quarantined) else {
       throw RegistrationRules.gone
     }
