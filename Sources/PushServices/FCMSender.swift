@@ -61,7 +61,7 @@ package final class FCMSender: PushSender {
     }
     let isOther = self.account.withLock { current in
       defer { current = account }
-      return current.keyID != account.keyID || current.clientEmail != account.clientEmail
+      return !current.isSame(as: account)
     }
     if isOther {
       refusals.reset()

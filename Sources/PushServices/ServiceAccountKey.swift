@@ -5,14 +5,15 @@ import JWTKit
 package struct ServiceAccountKey: Sendable {
   /// `project_id`: the Firebase project.
   package let projectID: String
-  /// `private_key_id`.
-  let keyID: String
+  /// `private_key_id`. Without it Google tries all keys of the account.
+  let keyID: String?
   /// `client_email`: the issuer of assertions.
   let clientEmail: String
   /// `token_uri`: the URL for access tokens and the audience of assertions.
   let tokenURI: String
   /// `private_key`: PKCS #8 PEM, RSA.
   let privateKey: Insecure.RSA.PrivateKey
+  private let pem: String
 
   /// Reads the content of a key file. Throws an error that names the member that is missing or invalid.
   package init(json: [UInt8]) throws(PushConfigurationError) {
@@ -46,11 +47,11 @@ package struct ServiceAccountKey: Sendable {
     guard isPathSegment else {
       throw PushConfigurationError(field: "serviceAccount.project_id", problem: "must be a project's id or number")
     }
-    keyID = try member("private_key_id")
+    keyID = members["private_key_id"].flatMap { $0.isEmpty ? nil : $0 }
     clientEmail = try member("client_email")
     tokenURI = try member("token_uri")
     try ConfigurationCheck.httpsURL(tokenURI, field: "serviceAccount.token_uri")
-    let pem = try member("private_key")
+    pem = try member("private_key")
     do {
       privateKey = try Insecure.RSA.PrivateKey(pem: pem)
     } catch {
@@ -59,6 +60,9 @@ package struct ServiceAccountKey: Sendable {
         field: "serviceAccount.private_key", problem: "must be an RSA key of at least 2048 bits in PKCS #8 PEM")
     }
   }
+
+  /// Whether tokens that were fetched with the other key are as good.
+  func isSame(as other: Self) -> Bool { (pem, keyID, clientEmail) == (other.pem, other.keyID, other.clientEmail) }
 }
 
 extension ServiceAccountKey: Redacted {
@@ -93,7 +97,7 @@ struct ServiceAccountAssertion: JWTPayload {
   /// Signs with RS256.
   func signed(by account: ServiceAccountKey) async throws -> String {
     let keys = JWTKeyCollection()
-    let keyID = JWKIdentifier(string: account.keyID)
+    let keyID = account.keyID.map { JWKIdentifier(string: $0) }
     await keys.add(rsa: account.privateKey, digestAlgorithm: .sha256, kid: keyID)
     return try await keys.sign(self, kid: keyID)
   }

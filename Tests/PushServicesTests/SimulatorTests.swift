@@ -37,12 +37,15 @@ import Testing
     return try APNsSender(configuration: configuration, clock: clock, logger: Logger(label: "test"))
   }
 
-  static func account(_ account: SimulatorCredentials.GoogleServiceAccount) throws -> ServiceAccountKey {
-    let file = try JSONSerialization.data(withJSONObject: [
-      "type": "service_account", "project_id": account.projectID, "private_key_id": account.privateKeyID,
-      "private_key": account.privateKeyPEM, "client_email": account.clientEmail,
-      "token_uri": "https://oauth2.googleapis.com/token",
-    ])
+  static func account(
+    _ account: SimulatorCredentials.GoogleServiceAccount, hasKeyID: Bool = true
+  ) throws -> ServiceAccountKey {
+    var members = [
+      "type": "service_account", "project_id": account.projectID, "private_key": account.privateKeyPEM,
+      "client_email": account.clientEmail, "token_uri": "https://oauth2.googleapis.com/token",
+    ]
+    if hasKeyID { members["private_key_id"] = account.privateKeyID }
+    let file = try JSONSerialization.data(withJSONObject: members)
     return try ServiceAccountKey(json: Array(file))
   }
 
@@ -199,6 +202,18 @@ import Testing
         #expect(outcomes.map(\.verdict) == [.deviceGone, .deviceGone, .deviceGone, .retryLater, .retryLater])
         simulator.expireTokens(of: .fcm)
         expectEqual(try await Self.outcomes(sender, Self.portable, to: [device]).map(\.status), [401])
+      }
+    }
+  }
+
+  /// As one whose key a client of Azure replaced: it does not know the id.
+  @Test func serviceAccountNeedsNoIDOfItsKey() async throws {
+    try await Self.running { simulator, endpoints in
+      try await Outcomes.running(Self.fcm(simulator.credentials, endpoints)) { sender in
+        let account = try Self.account(simulator.credentials.google, hasKeyID: false)
+        #expect(try sender.use(account) && !sender.use(account))
+        let outcomes = try await Self.outcomes(sender, Self.portable, to: ["token-1"])
+        #expect(outcomes == [PushOutcome(.accepted, status: 200)])
       }
     }
   }

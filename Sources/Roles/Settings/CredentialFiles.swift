@@ -77,8 +77,8 @@ actor CredentialFiles: HubCredentialStore {
       PEM.content(of: key) != PEM.content(of: account["private_key"] ?? "")
     {
       next["private_key"] = key
-      // Azure has no such property. The id only has to differ from that of the former key.
-      next["private_key_id"] = credential["PrivateKeyId"] ?? UUID().uuidString.lowercased().replacing("-", with: "")
+      // Azure has no such property, and the id of the former key would be refused.
+      next["private_key_id"] = credential["PrivateKeyId"]
     }
     guard next != account else { return [] }
     let encoder = JSONEncoder()
