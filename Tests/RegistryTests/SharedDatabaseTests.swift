@@ -49,6 +49,63 @@ import Testing
     }
   }
 
+  @Test func templateWaitsForAClaimOfItsHandle() async throws {
+    try await withPostgreSQLRegistry { registry, configuration in
+      let former = try await registry.complete(template("goal", .random(), "alice", "h"), at: clock.now())
+      let pool = try PostgreSQLPool(configuration, logger: TestPostgreSQL.quietLogger)
+      defer { pool.close() }
+      // What a registration of the handle without a template does first.
+      let lock = try await HeldLock(
+        """
+        INSERT INTO handles (hub, handle, registration, registered_at)
+        VALUES ('default', 'h', '\(RegistrationID.random())', 0)
+        """, in: pool, last: ["DELETE FROM handles WHERE handle = 'h'"])
+      async let taken = registry.complete(template("goal", .random(), "bob", "h"), at: clock.now())
+      defer { lock.allowRelease() }
+      try await lock.waitUntilAwaited()
+      try await lock.release()
+      let id = try await taken.id
+      #expect(try await registry.registration(former.id, hub: .default) == nil)
+      #expect(try await registry.list(.everyone, hub: .default, of: .whole, limit: 9).registrations.map(\.id) == [id])
+    }
+  }
+
+  @Test func concurrentUsersOfADeviceLeaveItToOne() async throws {
+    try await withPostgreSQLRegistry { one, configuration in
+      let stores = [one, try await PostgreSQLRegistry(configuration, logger: TestPostgreSQL.quietLogger)]
+      for round in 0..<8 {
+        let handle = "h\(round)"
+        _ = try await one.complete(template("a", .random(), "carol", handle), at: clock.now())
+        try await withThrowingTaskGroup { group in
+          for (number, user) in ["alice", "bob"].enumerated() {
+            let native = RegistrationRequest(
+              id: .random(), hub: .default, user: user, platform: .fcm, handle: handle, tags: [], isTrusted: true)
+            for request in [native] + ["a", "b"].map({ template($0, .random(), user, handle) }) {
+              group.addTask { _ = try await stores[number].complete(request, at: clock.now()) }
+            }
+          }
+          try await group.waitForAll()
+        }
+        let rows = try await one.registrations(ofHandle: handle)
+        #expect(!rows.isEmpty && Set(rows.map(\.user)).count == 1, "\(rows.map(\.user))")
+        #expect(Set(rows.map(\.address)).count == rows.count)
+        let held = try await one.read { connection in
+          try connection.execute("SELECT count(*) FROM handles WHERE handle LIKE '\(handle)%'").integer(0, 0)
+        }
+        #expect(held == Int64(rows.count), "no claim is left")
+      }
+      stores[1].close()
+    }
+  }
+
+  /// A request of a trusted caller for a template.
+  private func template(_ name: String, _ id: RegistrationID, _ user: String, _ handle: String) -> RegistrationRequest {
+    let template = DeviceTemplate(name: name, body: #"{"data":{"t":"$(text)"}}"#)
+    return RegistrationRequest(
+      id: id, hub: .default, user: user, platform: .fcm, handle: handle, tags: [],
+      profile: DeviceProfile(template: template), isTrusted: true)
+  }
+
   @Test func concurrentStartsAllFindTheTables() async throws {
     try await TestPostgreSQL.withSchema { configuration in
       try await withThrowingTaskGroup { group in
@@ -295,5 +352,12 @@ struct LateDatabaseTests {
     try await registry.check()
     #expect(log.count(of: "Connected to PostgreSQL again") == 1)
     withExtendedLifetime(server) {}
+  }
+}
+
+extension PostgreSQLRegistry {
+  /// The registrations that hold the handle.
+  fileprivate func registrations(ofHandle handle: String) async throws -> [Registration] {
+    try await read { try PostgreSQLRegistrationTable($0, .default).registrations(ofHandle: handle) }
   }
 }

@@ -42,8 +42,8 @@ struct PostgreSQLRegistrationTable: RegistrationTable {
     try handles.compactMap { try holder(of: $0) }.compactMap { try find($0) }.filter { $0.isLive(at: now) }
   }
 
-  func claim(_ id: RegistrationID, handle: String, at now: UnixTime) throws -> RegistrationClaim {
-    let holder = try claim(handle: handle, for: id, at: now)
+  func claim(_ id: RegistrationID, address: String, at now: UnixTime) throws -> RegistrationClaim {
+    let holder = try claim(handle: address, for: id, at: now)
     return RegistrationClaim(id: id, stored: try find(id).flatMap { $0.isLive(at: now) ? $0 : nil }, holder: holder)
   }
 
@@ -236,14 +236,14 @@ struct PostgreSQLRegistrationTable: RegistrationTable {
 
   /// Locks the holder of the address; makes `id` the holder when there is none.
   ///
-  /// A template of a handle without a native row takes the handle's row, too, until it is `put`: another user who
-  /// claims the handle meanwhile waits for it, and then sees the template.
+  /// A template locks the row of its handle first, and takes it until it is `put` where there is none: another user who
+  /// claims the handle meanwhile, with a template or without, waits for it, and then sees this template.
   private func claim(handle address: String, for id: RegistrationID, at now: UnixTime) throws -> RegistrationID {
-    if let holder = try holder(of: address) { return holder }
     let handle = TemplateRow.handle(in: address)
     if !handle.hasSameBytes(as: address), try holder(of: handle) == nil {
       try insert(handle: handle, of: Self.nobody, at: now)
     }
+    if let holder = try holder(of: address) { return holder }
     try insert(handle: address, of: id, at: now)
     return id
   }

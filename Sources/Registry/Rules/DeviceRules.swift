@@ -27,9 +27,21 @@ extension RegistrationTable {
       return
     }
     let all = try registrations(ofHandle: new.handle)
-    guard !new.isTemplate || all.count(where: \.isTemplate) <= TemplateRow.maximum else { throw TemplateRow.tooMany }
-    for other in all where !other.mayShareDevice(with: new, former: former) {
-      try remove(other, for: new, at: new.registeredAt)
+    var templates = 0
+    for other in all {
+      if !other.mayShareDevice(with: new, former: former) {
+        try remove(other, for: new, at: new.registeredAt)
+      } else if other.isTemplate {
+        templates += 1
+      }
+    }
+    guard !new.isTemplate || templates <= TemplateRow.maximum else { throw TemplateRow.tooMany }
+  }
+
+  /// Throws if the device has more templates than allowed, after a change of several.
+  func requireFewTemplates(ofHandle handle: String) throws {
+    guard try registrations(ofHandle: handle).count(where: \.isTemplate) <= TemplateRow.maximum else {
+      throw TemplateRow.tooMany
     }
   }
 
@@ -59,11 +71,13 @@ extension RegistrationTable {
       let isTile = draft.profile?.tile != nil
       // A tile may have lost its row to another one that has its former channel now.
       let registration = make(draft, try isTile ? stored.flatMap { try self.registration($0.id) } : stored)
-      let claim = try claim(registration.id, handle: registration.address, at: now)
-      let holder = try isTile && claim.holder != claim.id ? self.registration(claim.holder) : claim.stored?.registration
-      try put(registration, in: claim)
+      let claim = try claim(registration.id, address: registration.address, at: now)
       // The channel may have been another user's; the handle of a template is that of a row which was put before.
-      if isTile, !registration.isTemplate { try displace(by: registration, in: claim, former: holder?.user) }
+      if isTile, !registration.isTemplate {
+        try self.place(registration, in: claim, at: now)
+      } else {
+        try put(registration, in: claim)
+      }
     }
     try removeAll(former, at: now)
   }
@@ -131,7 +145,7 @@ extension DeviceProfile? {
 
 extension Registration {
   /// Whether no user has logged in.
-  private var isAnonymous: Bool { user.hasSameBytes(as: UserName.ofDevice(id)) }
+  private var isAnonymous: Bool { UserName.isOfDevice(user) }
 
   /// Whether the new registration of the same device lets this one stay. One without a user only takes the place of
   /// the `former` user.

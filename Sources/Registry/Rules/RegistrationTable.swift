@@ -23,7 +23,7 @@ protocol RegistrationTable {
   /// The unexpired rows without a template that hold one of the handles, without duplicates.
   func holders(of handles: [String], at now: UnixTime) throws -> [StoredRegistration]
   /// Claims the address for the registration with the id, and finds its unexpired row.
-  func claim(_ id: RegistrationID, handle address: String, at now: UnixTime) throws -> RegistrationClaim
+  func claim(_ id: RegistrationID, address: String, at now: UnixTime) throws -> RegistrationClaim
   /// Claims the installation and the handle, for the installation's registration or for a new id.
   func claim(installation: String, handle: String, at now: UnixTime) throws -> RegistrationClaim
   /// The unexpired row with the id, with everything locked that `remove` changes.
@@ -168,7 +168,7 @@ extension RegistrationTable {
     _ id: RegistrationID, _ draft: RegistrationDraft, if condition: RegistrationCondition?,
     within limits: RegistrationLimits, at now: UnixTime
   ) throws -> (registration: Registration, surplus: Int) {
-    let claim = try claim(id, handle: draft.address, at: now)
+    let claim = try claim(id, address: draft.address, at: now)
     if let condition {
       guard let stored = claim.stored?.registration else { throw RegistrationRules.unknown }
       guard condition(stored) else { throw RegistrationRules.changed }
@@ -205,6 +205,7 @@ extension RegistrationTable {
     try replace(parts.templates, by: draft.templates, at: now, make: make)
     let surplus = try put(registration, in: claim, insteadOf: quarantined, within: limits, at: now)
     try replace(parts.tiles, by: draft.tiles, at: now, make: make)
+    if !draft.templates.isEmpty { try requireFewTemplates(ofHandle: registration.handle) }
     return (registration, surplus)
   }
 
@@ -221,24 +222,36 @@ extension RegistrationTable {
     within limits: RegistrationLimits, at now: UnixTime
   ) throws -> Int {
     if let quarantined { try endQuarantine(of: quarantined, at: now) }
-    let former = try claim.holder == claim.id ? claim.stored?.registration : self.registration(claim.holder)
-    try put(registration, in: claim)
-    try displace(by: registration, in: claim, former: former?.user)
+    try place(registration, in: claim, at: now)
     guard claim.stored?.registration?.user.hasSameBytes(as: registration.user) != true else { return 0 }
-    return try removeSurplus(of: registration.user, keeping: registration.id, within: limits, at: now)
+    return try removeSurplus(of: registration.user, keeping: registration, within: limits, at: now)
+  }
+
+  /// Stores the registration in its claimed place, and removes what must not stay beside it: what other users have of
+  /// the device, and the templates and tiles of an installation whose own registration it replaces.
+  func place(_ registration: Registration, in claim: RegistrationClaim, at now: UnixTime) throws {
+    let stored = claim.stored?.registration
+    let holder = try claim.holder == claim.id ? stored : self.registration(claim.holder)
+    try put(registration, in: claim)
+    try displace(by: registration, in: claim, former: holder?.user)
+    for installation in [stored, holder].compactMap({ $0?.heldInstallation })
+    where registration.heldInstallation?.hasSameBytes(as: installation) != true {
+      try removeAll(parts(ofInstallation: installation, besides: registration.id), at: now)
+    }
   }
 
   /// Removes the user's devices beyond the limit, the longest unseen first, and quarantines them. Returns how many.
   /// Concurrent registrations of one user do not see each other; the next one removes what they left.
   func removeSurplus(
-    of user: String, keeping kept: RegistrationID, within limits: RegistrationLimits, at now: UnixTime
+    of user: String, keeping kept: Registration, within limits: RegistrationLimits, at now: UnixTime
   ) throws -> Int {
     let most = limits.maximumDevicesPerUser
     guard most > 0 else { return 0 }
     let devices = try devices(of: user, most: most)
     guard devices.count > most else { return 0 }
-    let unseen = try devices.values.filter { !$0.contains(kept) }.map { ids in
-      let rows = try registrations(ids)
+    let unseen = try devices.filter { !$0.key.elementsEqual(kept.handle.utf8) }.map { handle, ids in
+      let rows = try registrations(ofHandle: String(decoding: handle, as: UTF8.self))
+        .filter { $0.user.hasSameBytes(as: user) }
       return (rows: rows, order: (rows.map(\.seenAt).max() ?? now, ids[0]))
     }.sorted { $0.order < $1.order }
     let surplus = unseen.prefix(min(devices.count - most, RegistrationLimits.surplusBatch))
@@ -246,7 +259,7 @@ extension RegistrationTable {
       guard let stored = try findToRemove(row.id, at: now), let registration = stored.registration,
         registration.user.hasSameBytes(as: user)
       else { continue }
-      let tombstone = Tombstone(cause: .surplus, detail: kept.description, at: now)
+      let tombstone = Tombstone(cause: .surplus, detail: kept.id.description, at: now)
       try retire(stored, registration, leaving: tombstone, for: limits.quarantine)
     }
     return surplus.count
@@ -259,7 +272,7 @@ extension RegistrationTable {
       draft.native.isTrusted
         || RegistrationRules.mayReplace(former, user: next.user, platform: next.platform, handle: next.handle)
     else { throw RegistrationRules.gone }
-    let claim = try claim(former.id, handle: next.handle, at: now)
+    let claim = try claim(former.id, address: next.handle, at: now)
     guard let stored = claim.stored?.registration else {
       throw RegistryError(.notFound, "there is no such installation")
     }
@@ -271,10 +284,9 @@ extension RegistrationTable {
       stored.map { draft.revision(of: $0, at: now) } ?? draft.registration(.random(), replacing: nil, at: now)
     }
     try replace(parts.templates, by: draft.templates, at: now, make: make)
-    let holder = try claim.holder == claim.id ? stored : registration(claim.holder)
-    try put(next, in: claim)
-    try displace(by: next, in: claim, former: holder?.user)
+    try place(next, in: claim, at: now)
     try replace(parts.tiles, by: draft.tiles, at: now, make: make)
+    if !draft.templates.isEmpty { try requireFewTemplates(ofHandle: next.handle) }
     return next
   }
 
@@ -288,7 +300,11 @@ extension RegistrationTable {
         throw RegistrationRules.unknown
       }
       guard condition?(quarantined) ?? true else { throw RegistrationRules.changed }
-      return try endQuarantine(of: quarantined, at: now)
+      try endQuarantine(of: quarantined, at: now)
+      if let installation = quarantined.heldInstallation {
+        try removeAll(parts(ofInstallation: installation, besides: id), at: now)
+      }
+      return
     }
     guard let registration = stored.registration else { throw RegistrationRules.unknown }
     // First: the change may have been to another user.

@@ -36,9 +36,9 @@ struct SQLiteRegistrationTable: RegistrationTable {
     try handles.compactMap { try find("handle = ?", $0) }.filter { $0.isLive(at: now) }
   }
 
-  func claim(_ id: RegistrationID, handle: String, at now: UnixTime) throws -> RegistrationClaim {
+  func claim(_ id: RegistrationID, address: String, at now: UnixTime) throws -> RegistrationClaim {
     let stored = try find(id).flatMap { $0.isLive(at: now) ? $0 : nil }
-    return RegistrationClaim(id: id, stored: stored, holder: try holder(of: handle, stored) ?? id)
+    return RegistrationClaim(id: id, stored: stored, holder: try holder(of: address, stored) ?? id)
   }
 
   func claim(installation: String, handle: String, at now: UnixTime) throws -> RegistrationClaim {

@@ -63,7 +63,7 @@ extension SQLiteRegistry: RegistrationImportStore {
     try table.put(registration, in: RegistrationClaim(id: id, stored: stored, holder: id))
     try table.settleOwner(ofHandle: registration.handle, at: now)
     if stored?.registration == nil {
-      outcome.surplus += try table.removeSurplus(of: registration.user, keeping: id, within: limits, at: now)
+      outcome.surplus += try table.removeSurplus(of: registration.user, keeping: registration, within: limits, at: now)
     }
   }
 

@@ -253,6 +253,36 @@ extension DeviceRegistryConformance {
       #expect(try await store.rendered(.user("ann"), .devices(name: nil)) == [])
       #expect(try await store.rendered(.everyone, .devices(name: nil)).count == 1)
     },
+    Self("an installation's templates go when another registration takes its place") { store in
+      _ = try await store.install("i", "ann", "h", templates: ["a", "b"])
+      let again = try await store.install("j", "ann", "h", templates: ["a"], at: .start + .seconds(1))
+      #expect(try await store.registrations(ofInstallation: "i", hub: store.hub) == [])
+      let rows = try await store.registrations(ofInstallation: "j", hub: store.hub)
+      #expect(rows.count == 2)
+      #expect(try await store.rendered(.everyone, .devices(name: nil)) == [rows[1].id])
+      _ = try await store.complete(again.id, "ann", "h", at: .start + .seconds(2))
+      #expect(try await store.registrations(ofInstallation: "j", hub: store.hub) == [])
+      #expect(try await store.rendered(.everyone, .devices(name: nil)) == [])
+      _ = try await store.install("k", "ann", "x", templates: ["a"])
+      let other = try await store.register("ann", "x", at: .start + .seconds(1))
+      #expect(try await store.rendered(.everyone, .devices(name: nil)) == [])
+      #expect(try await store.reached(by: .user("ann")) == [again.id, other.id])
+    },
+    Self("a device has at most 100 templates, however it registers them") { store in
+      for number in 0..<60 { _ = try await store.register("ann", "h", template: "r\(number)") }
+      let names = (0..<41).map { "i\($0)" }
+      await expect(.conflict) { try await store.install("i", "ann", "h", templates: names) }
+      #expect(try await store.registrations(ofInstallation: "i", hub: store.hub) == [])
+      _ = try await store.install("i", "ann", "h", templates: names.dropLast())
+      await expect(.conflict) { try await store.register("ann", "h", template: "r60") }
+      #expect(try await store.rendered(.user("ann"), .devices(name: nil)).count == 100)
+      // Those of a former user, or of a former installation, do not count.
+      for (number, user) in ["ann", "ben", "ben"].enumerated() {
+        let now = UnixTime.start + .seconds(number + 1)
+        _ = try await store.install("i\(number)", user, "h", templates: (0..<40).map { "n\($0)" }, at: now)
+      }
+      #expect(try await store.rendered(.everyone, .devices(name: nil)).count == 40)
+    },
     Self("removing an installation removes its templates") { store in
       let native = try await store.install("i", "ann", "h", templates: ["a", "b"])
       let other = try await store.register("ann", "h", template: "c")

@@ -170,6 +170,16 @@ extension DeviceRegistryConformance {
       #expect(try await store.reached(by: .everyone) == [native.id])
       #expect(try await store.rendered(.everyone, .devices(name: nil)) == [template.id, other.id])
     },
+    Self("an installation without a user shares its device with a user's template") { store in
+      let native = try await store.install(
+        InstallationRequest(
+          installation: "i", hub: store.hub, user: UserName.ofDevice(.random()), platform: .fcm, handle: "h",
+          templates: [.init(.test("a"))], isTrusted: true), at: .start)
+      let rows = try await store.registrations(ofInstallation: "i", hub: store.hub)
+      let anns = try await store.register("ann", "h", template: "c")
+      #expect(try await store.registrations(ofInstallation: "i", hub: store.hub) == rows && rows.first == native)
+      #expect(try await store.rendered(.everyone, .devices(name: nil)) == [rows[1].id, anns.id])
+    },
   ]
 }
 
