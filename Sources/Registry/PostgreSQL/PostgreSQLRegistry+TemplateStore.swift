@@ -2,7 +2,7 @@ package import FanfareCore
 import PostgreSQL
 
 extension PostgreSQLRegistry: TemplateStore {
-  private static let count = PreparedStatement("SELECT count(DISTINCT name) FROM templates WHERE hub = $1")
+  private static let count = PreparedStatement("SELECT count(*) FROM templates WHERE hub = $1 AND removed_at IS NULL")
   private static let insert = PreparedStatement(
     """
     INSERT INTO templates (hub, name, version, default_locale, variants, created_at) VALUES ($1, $2, $3, $4, $5, $6)
@@ -22,8 +22,9 @@ extension PostgreSQLRegistry: TemplateStore {
     let draft = try HubTemplateDraft(name, defaultLocale: defaultLocale, variants: variants)
     return try await write(at: now) { connection in
       let newest = try PostgreSQLRegistrationTable(connection, hub).newest(name)
-      if let newest, newest.replacedAt == nil, draft.isStored(in: newest) { return newest }
-      if newest == nil {
+      let isListed = newest.map { $0.replacedAt == nil } ?? false
+      if isListed, let newest, draft.isStored(in: newest) { return newest }
+      if !isListed {
         let names = try connection.query(Self.count, [.text(hub.rawValue)])
         guard try names.integer(0, 0) < HubTemplateDraft.maximumCount else { throw HubTemplateDraft.tooMany }
       }

@@ -35,13 +35,9 @@ enum Purge {
     Table(name: "open_broadcasts", key: "username, send", condition: "ends_at <=", lifetime: .zero),
     Table(name: "scheduled_use", key: "username", condition: "counted_at <", lifetime: broadcastLifetime),
     Table(name: "quarantine", key: "id", condition: "ends_at <=", lifetime: .zero),
-    // The newest version stays, so that versions are never numbered again.
-    Table(
-      name: "templates", key: "name, version",
-      condition: """
-        version < (SELECT max(version) FROM templates AS n WHERE n.hub = templates.hub AND n.name = templates.name)
-        AND removed_at <
-        """, lifetime: HubTemplate.retention),
+    // A name whose last version is purged begins again with version 1, which a worker could confuse with the former one
+    // only if it has run and remembered that for over a year.
+    Table(name: "templates", key: "name, version", condition: "removed_at <", lifetime: HubTemplate.retention),
     Table(name: "import_batches", key: "file, first_byte", condition: "finished_at <", lifetime: broadcastLifetime),
   ]
 }

@@ -8,9 +8,10 @@ extension SQLiteRegistry: TemplateStore {
     let draft = try HubTemplateDraft(name, defaultLocale: defaultLocale, variants: variants)
     return try await write(at: now) { db in
       let newest = try SQLiteRegistrationTable(db, hub).newest(name)
-      if let newest, newest.replacedAt == nil, draft.isStored(in: newest) { return newest }
-      if newest == nil {
-        let names = "SELECT count(DISTINCT name) FROM templates WHERE hub = ?"
+      let isListed = newest.map { $0.replacedAt == nil } ?? false
+      if isListed, let newest, draft.isStored(in: newest) { return newest }
+      if !isListed {
+        let names = "SELECT count(*) FROM templates WHERE hub = ? AND removed_at IS NULL"
         let count = try Int.fetchOne(db.cachedStatement(sql: names), arguments: [hub.rawValue]) ?? 0
         guard count < HubTemplateDraft.maximumCount else { throw HubTemplateDraft.tooMany }
       }

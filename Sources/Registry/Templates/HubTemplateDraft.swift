@@ -2,9 +2,9 @@ import FanfareCore
 
 /// A validated request for a version of a hub's template.
 struct HubTemplateDraft: Sendable {
-  /// The most templates of a hub, removed ones included.
+  /// The most templates of a hub.
   static let maximumCount = 1000
-  static let tooMany = RegistryError(.conflict, "the hub has \(maximumCount) templates, the most allowed")
+  static let tooMany = RegistryError(.conflict, "the hub has \(maximumCount) templates, the most allowed; remove one")
   static let unknown = RegistryError(.notFound, "there is no such template")
 
   private let name: String

@@ -4,7 +4,8 @@ import Synchronization
 /// Compiled templates and the variants of devices, by the texts from which they are made: a broadcast meets the same
 /// few texts in millions of rows.
 ///
-/// Each part is bounded, and emptied when it is full: the next look-ups fill it again.
+/// It is emptied as a whole when the texts of the variants are too many, because compiled templates keep the values of
+/// these texts. The next look-ups fill it again.
 final class TemplateCache: Sendable {
   /// The most bytes of the texts of variants.
   private static let maximumBytes = 8 * 1024 * 1024
@@ -76,7 +77,7 @@ final class TemplateCache: Sendable {
     state.withLock { state in
       state.bytes += key.profile.utf8.count + 200
       if state.bytes > Self.maximumBytes {
-        state.variants.removeAll(keepingCapacity: true)
+        state = State()
         state.bytes = key.profile.utf8.count
       }
       state.variants[key] = variant
@@ -103,8 +104,6 @@ final class TemplateCache: Sendable {
 
 /// A compiled template and its variants: one for all devices whose attributes give the same result.
 final class CompiledTemplate: Sendable {
-  private static let maximumVariants = 10_000
-
   private let template: ContentTemplate
   private let names: Set<String>
   private let variants = Mutex<[[String: String]: TemplateVariant]>([:])
@@ -119,7 +118,6 @@ final class CompiledTemplate: Sendable {
     let attributes = attributes.filter { names.contains($0.key) }
     return variants.withLock { variants in
       if let known = variants[attributes] { return known }
-      if variants.count >= Self.maximumVariants { variants.removeAll() }
       let variant = TemplateVariant(template, attributes: attributes)
       variants[attributes] = variant
       return variant

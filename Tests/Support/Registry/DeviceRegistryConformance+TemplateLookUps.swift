@@ -149,7 +149,7 @@ extension DeviceRegistryConformance {
       #expect(try await put("b", variants).version == 2)
       #expect(try await store.template("b", version: nil, hub: store.hub)?.version == 2)
     },
-    Self("a version is purged when no send can use it any more, and the newest never") { store in
+    Self("a version is purged when no send can use it any more, and the newest of a template never") { store in
       let ended = UnixTime.start + .seconds(86_400)
       for (name, text, now) in [("a", "1", UnixTime.start), ("b", "1", .start), ("a", "2", ended), ("a", "3", ended)] {
         let content = Content(message: Message(body: text))
@@ -167,11 +167,19 @@ extension DeviceRegistryConformance {
         return left
       }
       #expect(try await left(HubTemplate.retention) == [true, true, true, true])
-      #expect(try await left(HubTemplate.retention + .seconds(61)) == [false, false, true, true])
-      let again = try await store.store(
-        template: "b", defaultLocale: "en", variants: ["en": Content(message: Message(body: "1"))], hub: store.hub,
-        at: ended)
-      #expect(again.version == 2)
+      #expect(try await left(HubTemplate.retention + .seconds(61)) == [false, false, true, false])
+    },
+    Self("a hub has at most 1,000 templates, of which removed ones do not count") { store in
+      func put(_ name: String) async throws {
+        _ = try await store.store(
+          template: name, defaultLocale: "en", variants: ["en": Content(message: Message(body: "x"))], hub: store.hub,
+          at: .start)
+      }
+      for number in 1...1000 { try await put("t\(number)") }
+      await expect(.conflict) { try await put("t1001") }
+      try await store.remove(template: "t1", hub: store.hub, at: .start)
+      try await put("t1001")
+      await expect(.conflict) { try await put("t1") }
     },
     Self("a hub's template that cannot be rendered is refused") { store in
       let text = Content(message: Message(body: "x"))
