@@ -255,14 +255,14 @@ extension JSONReader {
   /// Reads the tags that a caller gives a device; `null` is an empty list.
   ///
   /// Reserved tags do not count against the limit, so that a caller can send back the tags that the registry returned.
-  package mutating func readTags() throws(JSONError) -> [String] {
+  package mutating func readTags(upTo maximum: Int = Tag.maximumCount) throws(JSONError) -> [String] {
     if try readNull() { return [] }
     var (tags, count): ([String], Int) = ([], 0)
     try readArray { (reader) throws(JSONError) in
       let tag = try reader.readTag()
       if !Tag.isReserved(tag) { count += 1 }
-      guard count <= Tag.maximumCount else {
-        throw reader.error("is one tag more than the \(Tag.maximumCount) allowed")
+      guard count <= maximum else {
+        throw reader.error("is one tag more than the \(maximum) allowed")
       }
       tags.append(tag)
     }

@@ -19,6 +19,8 @@ package import FanfareCore
 package struct RegistrationLine: Sendable {
   /// The maximum number of bytes of a line.
   package static let maximumLength = 64 * 1024
+  /// The most tags besides reserved ones: a template has those of its installation, its own and its name.
+  private static let maximumTags = 2 * Tag.maximumCount + 1
   /// How far in the future a time may be, because clocks differ.
   private static let leeway: Duration = .seconds(300)
 
@@ -93,7 +95,7 @@ package struct RegistrationLine: Sendable {
         installation = try text(installation, &reader)
       case "tags":
         guard tags == nil else { throw reader.duplicateMember() }
-        tags = try reader.readTags()
+        tags = try reader.readTags(upTo: RegistrationLine.maximumTags)
       case "registeredAt": registeredAt = try time(registeredAt, &reader)
       case "createdAt": createdAt = try time(createdAt, &reader)
       case "lastSeen": seenAt = try time(seenAt, &reader)
@@ -114,6 +116,9 @@ package struct RegistrationLine: Sendable {
       )
       if let problem = DeviceHandle.problem(with: handle, platform: platform) {
         throw JSONError(field: "handle", problem: problem)
+      }
+      guard installation == nil || profile.template?.name.isEmpty != true else {
+        throw JSONError(field: "template.name", problem: "is missing: an installation names its templates")
       }
       let registeredAt = registeredAt ?? seenAt ?? now
       let (tags, profile): ([String], DeviceProfile?)

@@ -100,15 +100,19 @@ extension DeviceRegistryConformance {
         "ann", "h", tags: ["t"], profile: DeviceProfile(locale: "fr", attributes: ["a": "b\0\n"]))
       _ = try await store.register("ann", "h", tags: ["t"], template: "Vorlage \u{E4}")
       _ = try await store.install("i", "ben", "x", templates: ["one", "two"])
+      // As many tags as an app may give, for the device and for a template.
+      _ = try await store.install(
+        "j", "ben", "y", tags: (0..<60).map { "d\($0)" }, profile: DeviceProfile(timeZone: "Europe/Vienna"),
+        templates: ["one"], templateTags: (0..<60).map { "t\($0)" })
       let exported = try await store.list(.everyone, hub: store.hub, of: .whole, limit: 99).registrations
-      #expect(exported.count == 5)
+      #expect(exported.count == 7)
       let lines = try exported.enumerated().map {
         try RegistrationLine($1.json[...], number: $0 + 1, hub: .copies, at: .start)
       }
       for round in 0..<2 {
         let batch = ImportBatch(hub: .copies, file: nil, bytes: 0..<1, lines: lines, counts: ImportCounts())
         let counts = try await store.take(batch, at: .start).counts
-        #expect((counts.imported, counts.unchanged) == (round == 0 ? 5 : 0, round == 0 ? 0 : 5))
+        #expect((counts.imported, counts.unchanged) == (round == 0 ? 7 : 0, round == 0 ? 0 : 7))
         let copies = try await store.list(.everyone, hub: .copies, of: .whole, limit: 99).registrations
         #expect(copies.map(\.json) == exported.map(\.json))
       }
