@@ -126,7 +126,8 @@ let package = Package(
       ],
       swiftSettings: house),
     .target(
-      name: "Registry", dependencies: ["FanfareCore", "LocalFile", "PostgreSQL", grdb, grdbSQLite, logging, metrics],
+      name: "Registry",
+      dependencies: ["FanfareCore", "LocalFile", "PostgreSQL", crypto, grdb, grdbSQLite, logging, metrics],
       swiftSettings: house),
     .target(
       name: "Worker",

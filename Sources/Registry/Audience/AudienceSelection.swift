@@ -45,7 +45,7 @@ struct AudienceSelection {
   func mayContain(platform: Int64, address: String) -> Bool {
     guard platform & mask != 0 else { return false }
     guard case .own(let name?) = variants else { return true }
-    return TemplateRow.name(in: address).hasSameBytes(as: name)
+    return TemplateRow.name(in: address).utf8.elementsEqual(name.utf8)
   }
 
   /// The device of a row; nil if it is not of the audience, or the template has nothing for it.

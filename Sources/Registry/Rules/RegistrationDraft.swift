@@ -52,7 +52,7 @@ struct RegistrationDraft: Sendable {
   }
 
   /// The address that is stored.
-  var address: String { profile?.template.map { TemplateRow.address(handle: handle, name: $0.name) } ?? handle }
+  var address: String { profile?.template.map { TemplateRow.address(handle: handle, of: $0) } ?? handle }
 
   /// The registration under an id, which may replace a stored one.
   ///

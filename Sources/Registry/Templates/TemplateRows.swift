@@ -1,12 +1,15 @@
+import Crypto
 import FanfareCore
 
 /// How the rows of devices' templates are stored beside native rows: their platform is another bit, so that the mask of
 /// a look-up separates the two kinds at no cost, and their address is the handle and the template's name, so that a
-/// handle has one native row and one row for each name.
+/// handle has one native row and one row for each name. A template without a name is known by its body: an app that is
+/// installed again and registers the same one replaces it.
 enum TemplateRow {
   /// The bits of a template row's platform are those of `PlatformSet`, shifted by this.
   static let shift: Int64 = 4
-  /// Stands between the handle and the template's name. No handle that is registered has a control character or a space.
+  /// Stands between the handle and the template's name, and again before the digest of a body. No handle or name that is
+  /// registered has a control character.
   static let separator = UInt8(0x1F)
   /// The most templates of a device.
   static let maximum = 100
@@ -15,7 +18,10 @@ enum TemplateRow {
   static let allKinds = Int64(PlatformSet.all.rawValue) | Int64(PlatformSet.all.rawValue) << shift
 
   /// The stored address of a template row.
-  static func address(handle: String, name: String) -> String { "\(handle)\u{1F}\(name)" }
+  static func address(handle: String, of template: DeviceTemplate) -> String {
+    guard template.name.isEmpty else { return "\(handle)\u{1F}\(template.name)" }
+    return "\(handle)\u{1F}\u{1F}\(Hexadecimal.text(SHA256.hash(data: Array(template.body.utf8)).prefix(8)))"
+  }
 
   /// The range of the addresses of a handle (in normal form): from the handle itself to before the end.
   static func end(ofHandle handle: String) -> String { handle + " " }
@@ -26,8 +32,10 @@ enum TemplateRow {
   }
 
   /// The template's name in a stored address; empty without one.
-  static func name(in address: String) -> String {
-    address.utf8.firstIndex(of: separator).map { String(address[address.utf8.index(after: $0)...]) } ?? ""
+  static func name(in address: String) -> Substring {
+    guard let end = address.utf8.firstIndex(of: separator) else { return "" }
+    let name = address[address.utf8.index(after: end)...]
+    return name.utf8.first == separator ? "" : name
   }
 }
 
@@ -37,7 +45,7 @@ extension Registration {
 
   /// The address that is stored: no other registration of the hub has it.
   var address: String {
-    profile?.template.map { TemplateRow.address(handle: handle, name: $0.name) } ?? handle
+    profile?.template.map { TemplateRow.address(handle: handle, of: $0) } ?? handle
   }
 
   /// The platform that is stored.

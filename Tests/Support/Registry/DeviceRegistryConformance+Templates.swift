@@ -36,6 +36,28 @@ extension DeviceRegistryConformance {
         try await store.rendered(.everyone, .devices(name: nil)) == [again.id, second.id, nameless.id])
       #expect(try await store.issue(hub: store.hub, handle: "AB", at: .start + .seconds(2)) == native.id)
     },
+    Self("a device has several templates without a name, one for each body") { store in
+      func put(_ property: String, _ seconds: Int, id: RegistrationID? = nil) async throws -> Registration {
+        let profile = DeviceProfile(template: .test("", inserting: property))
+        let now = UnixTime.start + .seconds(seconds)
+        guard let id else { return try await store.register("ann", "h", profile: profile, at: now) }
+        return try await store.complete(id, "ann", "h", profile: profile, at: now)
+      }
+      let (first, second) = (try await put("a", 0), try await put("b", 0))
+      let named = try await store.register("ann", "h", template: "c")
+      for one in [first, second] { #expect(try await store.registration(one.id, hub: store.hub) == one) }
+      #expect(try await store.rendered(.user("ann"), .devices(name: nil)) == [first.id, second.id, named.id])
+      #expect(try await store.rendered(.user("ann"), .devices(name: "c")) == [named.id])
+      // An app that was installed again registers the same template, and changes the other one.
+      let again = try await put("a", 1)
+      let changed = try await put("d", 1, id: second.id)
+      #expect(try await store.registration(first.id, hub: store.hub) == nil)
+      #expect(try await store.rendered(.user("ann"), .devices(name: nil)) == [again.id, changed.id, named.id])
+      let third = try await put("b", 2)
+      #expect(try await store.rendered(.everyone, .devices(name: nil)).contains(third.id), "the body is free again")
+      _ = try await store.register("ben", "h", at: .start + .seconds(3))
+      #expect(try await store.rendered(.everyone, .devices(name: nil)) == [])
+    },
     Self("a template that cannot be rendered is refused, and nothing changes") { store in
       let before = try await store.register("ann", "ab", platform: .apns)
       for body in ["", "[]", #"{"aps":{"alert":"$(a"}}"#, #"{"a":"{$(b) + }"}"#] {
