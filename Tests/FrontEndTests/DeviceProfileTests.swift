@@ -13,6 +13,21 @@ import Testing
     "news":{"body":"{\"aps\":{\"alert\":\"$(title)\"}}"}}
     """#
 
+  /// The store of the front end.
+  enum Store: CaseIterable {
+    case sqlite, postgreSQL
+
+    /// PostgreSQL only if it is installed.
+    static var allCases: [Self] { TestPostgreSQL.exists ? [.sqlite, .postgreSQL] : [.sqlite] }
+
+    func run(_ body: (Harness) async throws -> Void) async throws {
+      switch self {
+      case .sqlite: try await Harness.run({ _ in }, body)
+      case .postgreSQL: try await Harness.runOverPostgreSQL(body)
+      }
+    }
+  }
+
   private func put(_ app: Harness, _ members: String = profile) async throws -> Reply {
     try await app.request(.put, Self.path, body: #"{"platform":"apns","handle":"aa","tags":["a"],\#(members)}"#)
   }
@@ -23,8 +38,8 @@ import Testing
 
   private func tags(_ reply: Reply) throws -> [String] { try reply.json["tags"]?.elements.compactMap(\.text) ?? [] }
 
-  @Test func profileIsStoredAndReturned() async throws {
-    try await Harness.run { app in
+  @Test(arguments: Store.allCases) func profileIsStoredAndReturned(in store: Store) async throws {
+    try await store.run { app in
       let zones = ["a", "installation:phone-1", "time-zone:Europe.Vienna", "username:alice"]
       for reply in [try await put(app), try await app.request(.get, Self.path)] {
         #expect(reply.status == 200)
@@ -69,8 +84,9 @@ import Testing
     return try await app.registry.resolve([query])[0].count
   }
 
-  @Test func templatesOfAnInstallationAreRegistrationsOfTheirOwn() async throws {
-    try await Harness.run { app in
+  @Test(arguments: Store.allCases)
+  func templatesOfAnInstallationAreRegistrationsOfTheirOwn(in store: Store) async throws {
+    try await store.run { app in
       let expected: JSON = [
         "goal": ["body": #"{"aps":{"alert":"$(score)"}}"#, "headers": ["apns-priority": "5"], "tags": ["goals"]],
         "news": ["body": #"{"aps":{"alert":"$(title)"}}"#],
@@ -87,8 +103,8 @@ import Testing
     }
   }
 
-  @Test func patchChangesProfileAndTemplates() async throws {
-    try await Harness.run { app in
+  @Test(arguments: Store.allCases) func patchChangesProfileAndTemplates(in store: Store) async throws {
+    try await store.run { app in
       #expect(try await put(app, Self.profile + "," + Self.templates).status == 200)
       let changed = try await patch(
         app,

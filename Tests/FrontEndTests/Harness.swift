@@ -20,6 +20,8 @@ struct Harness: Sendable {
     var sink: any SendSink = RecordingSink()
     var history: any SendHistory = ScriptedHistory()
     var deadLetters: any DeadLetterStore = ScriptedDeadLetters()
+    /// All stores in one; in SQLite if a test sets none.
+    var store: (any DeviceRegistryConformance.Store)?
     var registry: (any DeviceRegistry & RegistrationDirectory)?
     var secureStore: (any SecurePayloadStore)?
     var claims: (any SendClaimStore)?
@@ -33,8 +35,9 @@ struct Harness: Sendable {
     var security = SecurityLog(logger: TestKafka.quietLogger)
 
     /// Makes the dependencies; the registry takes the place of those that the test does not set.
-    func dependencies(over registry: SQLiteRegistry, clock: any WallClock = SystemWallClock()) -> FrontEnd.Dependencies
-    {
+    func dependencies(
+      over registry: any DeviceRegistryConformance.Store, clock: any WallClock = SystemWallClock()
+    ) -> FrontEnd.Dependencies {
       var dependencies = FrontEnd.Dependencies(
         registry: self.registry ?? registry, inquiry: registry, secureStore: secureStore ?? registry,
         claims: claims ?? registry,
@@ -68,21 +71,35 @@ struct Harness: Sendable {
     setup.configuration.logins.perUser = 1_000_000
     try configure(&setup)
     let temporary = try TemporaryRegistry { $0.limits = setup.limits }
+    let store = setup.store ?? temporary.registry
     let clock = ManualClock()
     let frontEnd = try FrontEnd(
       configuration: setup.configuration,
       hubs: setup.hubs ?? [FrontEndHub(name: .default, authenticators: [authenticator])],
-      dependencies: setup.dependencies(over: temporary.registry, clock: clock), operations: setup.operations,
+      dependencies: setup.dependencies(over: store, clock: clock), operations: setup.operations,
       logger: setup.logger)
     try await withThrowingTaskGroup { group in
       group.addTask { try await frontEnd.run() }
       let harness = Harness(
-        port: try await frontEnd.boundPort(), frontEnd: frontEnd, registry: temporary.registry, clock: clock)
+        port: try await frontEnd.boundPort(), frontEnd: frontEnd, registry: store, clock: clock)
       try await body(harness)
       group.cancelAll()
       while let result = await group.nextResult() {
         if case .failure(let error) = result, !(error is CancellationError) { throw error }
       }
+    }
+  }
+
+  /// Runs a front end whose stores are in PostgreSQL.
+  static func runOverPostgreSQL(_ body: (Harness) async throws -> Void) async throws {
+    try await TestPostgreSQL.withSchema { configuration in
+      let store = try await PostgreSQLRegistry(configuration, logger: TestPostgreSQL.quietLogger)
+      defer { store.close() }
+      try await run(
+        { setup in
+          setup.store = store
+          setup.templates = store
+        }, body)
     }
   }
 

@@ -27,10 +27,12 @@ package final class TestPostgreSQL: Sendable {
 
   /// The trait of tests that need a server: they are skipped if none is available.
   package static var isAvailable: ConditionTrait {
-    let isNamed = ProcessInfo.processInfo.environment["FANFARE_TEST_POSTGRES"]?.isEmpty == false
-    return .enabled(
-      if: isNamed || PrivateServer.programs != nil,
-      "PostgreSQL is not installed, and FANFARE_TEST_POSTGRES names no server")
+    .enabled(if: exists, "PostgreSQL is not installed, and FANFARE_TEST_POSTGRES names no server")
+  }
+
+  /// Whether there is a server.
+  package static var exists: Bool {
+    ProcessInfo.processInfo.environment["FANFARE_TEST_POSTGRES"]?.isEmpty == false || PrivateServer.programs != nil
   }
 
   /// The server of this test process. The first call starts it.

@@ -14,6 +14,36 @@ extension DeviceRegistryConformance {
       #expect(try await store.count(tag: "username:user1", hub: store.hub, limit: 100) == 1)
       #expect(try await store.count(tag: "none", hub: store.hub, limit: 100) == 0)
     },
+    Self("devices whose handles are dead are listed, the earliest first, page by page") { store in
+      var devices: [Registration] = []
+      for number in 0..<4 { devices.append(try await store.register("user\(number)", "h\(number)")) }
+      let template = try await store.register("user0", "h0", template: "a")
+      func drop(_ device: Registration, _ seconds: Int) async throws {
+        let verdict = DeadDevice(
+          hub: store.hub, registration: device.id, handle: device.handle, since: nil, reason: "Unregistered")
+        _ = try await store.drop([verdict], at: .start + .seconds(seconds))
+      }
+      try await drop(devices[2], 1)
+      try await drop(devices[0], 2)
+      try await store.remove(devices[1].id, hub: store.hub, user: "user1", at: .start + .seconds(3))
+      let now = UnixTime.start + .seconds(4)
+      var (found, last): ([RemovedRegistration], RemovedRegistration.Position?) = ([], nil)
+      repeat {
+        let page = try await store.dead(hub: store.hub, after: last, limit: 1, at: now)
+        found += page
+        last = page.last?.position
+      } while last != nil
+      #expect(found.map(\.registration) == [devices[2].id] + [devices[0].id, template.id].sorted())
+      #expect(found.allSatisfy { $0.cause == "dead" && $0.detail == "Unregistered" })
+      #expect(found.map { $0.quarantine?.handle } == ["h2", "h0", "h0"], "a template has the handle, not its address")
+      #expect(found.allSatisfy { $0.quarantine?.platform == .fcm })
+      #expect(try await store.dead(hub: store.hub, after: nil, limit: 9, at: now) == found)
+      let other = try #require(HubName("other"))
+      #expect(try await store.dead(hub: other, after: nil, limit: 9, at: now).isEmpty)
+      // A device that registers again is no longer dead.
+      _ = try await store.complete(devices[2].id, "user2", "h2", at: now)
+      #expect(try await store.dead(hub: store.hub, after: nil, limit: 9, at: now) == Array(found.dropFirst()))
+    },
     Self("a user's removed devices are listed, the latest first, with what can be restored") { store in
       var ids: [Registration] = []
       for number in 0..<3 { ids.append(try await store.register("bob", "b\(number)")) }
