@@ -69,23 +69,25 @@ package struct ContentTemplate: Hashable, Sendable {
       space -= text.count
       return String(decoding: text, as: UTF8.self)
     }
-    var headers: [String: String] = [:]
-    for (name, value) in self.headers {
-      headers[name] = String(decoding: try value.render(values, limit: platform.payloadLimit), as: UTF8.self)
+    do {
+      let headers = try headers.mapValues {
+        String(decoding: try $0.render(values, limit: platform.payloadLimit), as: UTF8.self)
+      }
+      switch platform {
+      case .apns: if let apns { return Content(apns: try apns.render(values, limit: space), headers: headers) }
+      case .fcm: if let fcm { return Content(fcm: try fcm.render(values, limit: Self.jsonLimit), headers: headers) }
+      case .wns: if let wns { return Content(wns: try text(wns), headers: headers) }
+      }
+      guard let message = content.message else { return Content() }
+      return Content(
+        message: Message(
+          title: try title.map(text), body: try body.map(text), data: try data.mapValues { try text($0) },
+          badge: message.badge, sound: try sound.map(text)),
+        headers: headers)
+    } catch {
+      // The only error; `mapValues` does not keep its type.
+      throw .payloadTooLarge
     }
-    switch platform {
-    case .apns: if let apns { return Content(apns: try apns.render(values, limit: space), headers: headers) }
-    case .fcm: if let fcm { return Content(fcm: try fcm.render(values, limit: Self.jsonLimit), headers: headers) }
-    case .wns: if let wns { return Content(wns: try text(wns), headers: headers) }
-    }
-    guard let message = content.message else { return Content() }
-    var data: [String: String] = [:]
-    for (key, value) in self.data { data[key] = try text(value) }
-    return Content(
-      message: Message(
-        title: try title.map(text), body: try body.map(text), data: data, badge: message.badge,
-        sound: try sound.map(text)),
-      headers: headers)
   }
 
   /// The most bytes of a message for FCM, whose own limit counts keys and values only: not the rest of the template, nor
