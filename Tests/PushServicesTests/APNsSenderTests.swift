@@ -264,7 +264,8 @@ import Testing
     let double = try await HTTP2Double(Self.certificates.get()) { request in
       request.path.hasSuffix("00") ? .silence : request.path.hasSuffix("11") ? .close : .answer(.init())
     }
-    try await Outcomes.running(sender(double) { $0.requestTimeout = .seconds(1) }) { sender in
+    // The connection must be lost within it.
+    try await Outcomes.running(sender(double) { $0.requestTimeout = .seconds(3) }) { sender in
       try await Outcomes.warmUp(sender, push(sender))
       let silent = try await submit(sender, push(sender, handle: "00"))
       #expect(silent == [PushOutcome(.unknown, reason: "DeadlineExceeded")])

