@@ -114,7 +114,7 @@ import Testing
     } _: { fixture in
       try await fixture.events.wait(count: 1)
       // The first request occupies the only stream, the second waits for it in vain, the third gets it.
-      fixture.submit([PoolFixture.request(0, timeout: .seconds(1))])
+      fixture.submit([PoolFixture.request(0, timeout: .seconds(5))])
       try await arrived.wait(count: 1)
       fixture.submit([PoolFixture.request(1, timeout: .milliseconds(50)), PoolFixture.request(2)])
       let completions = try await fixture.completions.wait(count: 3).sorted { $0.ticket < $1.ticket }
@@ -207,7 +207,7 @@ import Testing
   @Test func keepsALivingConnectionByPing() async throws {
     try await PoolFixture.run(pool: {
       $0.idlePingInterval = .milliseconds(10)
-      $0.pingTimeout = .milliseconds(2000)
+      $0.pingTimeout = .seconds(60)
     }) { request, responder in
       // Long enough for many PINGs.
       _ = responder.connection.eventLoop.scheduleTask(in: .milliseconds(300)) { PoolFixture.answer(request, responder) }
@@ -225,7 +225,7 @@ import Testing
       arrived.add(request.path)
     } _: { fixture in
       try await fixture.events.wait(count: 1)
-      fixture.submit(tickets: 0..<3, timeout: .seconds(1))
+      fixture.submit(tickets: 0..<3, timeout: .seconds(5))
       try await arrived.wait(count: 3)
       let completions = try await fixture.completions.wait(count: 3)
       #expect(completions.allSatisfy { $0.error?.code == .deadlineExceeded })

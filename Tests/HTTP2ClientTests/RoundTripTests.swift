@@ -81,8 +81,14 @@ import Testing
   }
 
   @Test func oneCallPerTurnAndSubmission() async throws {
+    let held = Mutex<[(request: HTTP2ServerRequest, responder: HTTP2Responder)]>([])
     try await PoolFixture.run { request, responder in
-      PoolFixture.answer(request, responder)
+      // All in one turn of the server's event loop, so that the answers arrive together.
+      let ready = held.withLock { held in
+        held.append((request, responder))
+        return held.count == 100 ? held : []
+      }
+      for (request, responder) in ready { PoolFixture.answer(request, responder) }
     } _: { fixture in
       let calls = Probe<[UInt64]>()
       fixture.pool.submit((0..<100).map { PoolFixture.request($0) }) { calls.add($0.map(\.ticket)) }
