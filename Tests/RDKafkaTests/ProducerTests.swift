@@ -189,8 +189,9 @@ struct ProducerTests {
     let topic = try await kafka.topic(partitions: 1)
     let again = try await kafka.withProducer(configure: { $0.client.properties["batch.num.messages"] = "1" }) {
       producer in
+      try await producer.prepare(topics: [topic], timeout: .seconds(30))
       // Both batches are sent before the first is answered.
-      try kafka.cluster?.setRoundTripTime(.milliseconds(200))
+      try kafka.cluster?.setRoundTripTime(.seconds(2))
       try kafka.cluster?.inject([.notEnoughReplicas], into: .produce)
       let results = await producer.send([record(topic, "refused"), record(topic, "taken")])
       #expect(failure(results[0])?.code == .possiblyPersisted)
@@ -219,9 +220,10 @@ struct ProducerTests {
     let kafka = try TestKafka.embedded()
     let topic = try await kafka.topic(partitions: 1)
     try await kafka.withProducer(configure: {
-      $0.deliveryTimeout = .milliseconds(700)
-      $0.requestTimeout = .milliseconds(300)
+      $0.deliveryTimeout = .seconds(4)
+      $0.requestTimeout = .seconds(1)
     }) { producer in
+      try await producer.prepare(topics: [topic], timeout: .seconds(30))
       _ = try await producer.send(record(topic, "fine"))
       try kafka.cluster?.setRoundTripTime(.seconds(30))
       let error = await #expect(throws: RDKafkaError.self) { try await producer.send(record(topic, "unanswered")) }
