@@ -11,10 +11,10 @@ import Testing
 
 /// The log of a worker's Kafka clients while Kafka is away.
 @Suite struct KafkaAwayTests {
-  /// Passes events on to the log of the process, and tells of each client that reports the outage.
-  private struct Counting: LogHandler {
+  /// Passes events on to the log of the process, and tells of the reports of the outage.
+  private struct Reporting: LogHandler {
     var inner: any LogHandler
-    let reported: AsyncStream<Void>.Continuation
+    let reported: AsyncStream<Report>.Continuation
 
     var metadata: Logger.Metadata {
       get { inner.metadata }
@@ -31,12 +31,24 @@ import Testing
 
     func log(event: LogEvent) {
       inner.log(event: event)
-      if event.message == "No Kafka broker is reachable" { reported.yield() }
+      if KafkaAwayTests.reports.contains("\(event.message)") {
+        reported.yield(Report(handler: inner, event: event))
+      }
     }
   }
 
-  /// The clients try again every few milliseconds instead of every two seconds, so that all of them report soon. The
-  /// clock of the log moves by a minute meanwhile.
+  private struct Report {
+    let handler: any LogHandler
+    let event: LogEvent
+
+    func log() { handler.log(event: event) }
+  }
+
+  /// The messages with which a client reports an outage.
+  private static let reports = ["No Kafka broker is reachable", "Connection to a Kafka broker failed"]
+
+  /// The clients try again every few milliseconds instead of every two seconds, so that all of them report soon. Then the
+  /// clock of the log moves by a minute, in which the reports are repeated: the clients' own would come by their clock.
   @Test(.timeLimit(.minutes(1))) func clientsOfAWorkerTogetherWriteFewerThanTwentyLinesAMinute() async throws {
     let topics = Topics(retryDelays: Topics.defaultRetryDelays).created
     let cluster = try EmbeddedCluster(
@@ -56,10 +68,10 @@ import Testing
     client.profile.reconnectBackoff = .milliseconds(1)
     client.profile.maximumReconnectBackoff = .milliseconds(10)
     let (output, clock) = (LogOutput(), ManualClock())
-    let (reports, reported) = AsyncStream.makeStream(of: Void.self)
+    let (reports, reported) = AsyncStream.makeStream(of: Report.self)
     let log = ProcessLog(format: .logfmt, clock: clock, write: { output.take($0) })
     let logger = Logger(label: "fanfare.worker") {
-      Counting(inner: log.handler(label: $0, level: .info), reported: reported)
+      Reporting(inner: log.handler(label: $0, level: .info), reported: reported)
     }
     // Two producers, and consumers of the sends and of three retry topics.
     let worker = try WorkerRole.services(
@@ -68,12 +80,16 @@ import Testing
     let group = ServiceGroup(services: worker.services, logger: TestKafka.quietLogger)
     let running = Task { try await group.run() }
     try cluster.setBroker(isUp: false)
+    var repeated: [String: Report] = [:]
     var outages = 0
-    for await _ in reports {
-      outages += 1
-      if outages == 6 { break }
+    for await report in reports {
+      let message = "\(report.event.message)"
+      repeated[message] = report
+      if message == Self.reports[0] { outages += 1 }
+      if outages == 6, repeated.count == Self.reports.count { break }
     }
     for _ in 0..<6 {
+      for report in repeated.values { report.log() }
       clock.advance(by: .seconds(10))
       log.flush()
     }
