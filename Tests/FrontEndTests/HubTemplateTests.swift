@@ -210,6 +210,9 @@ import Testing
       let one = try await preview(#"{"platform":"apns","locale":"fr","properties":{"team":"Rapid"}}"#)
       #expect(try one.json["locale"] == "en" && one.json["missing"] == [])
       #expect(try one.json["content"] == ["apns": ["message": ["title": "Rapid"]]])
+      let long = String(repeating: "x", count: 4097)
+      try await preview(#"{"platform":"apns","properties":{"team":"\#(long)"}}"#).expectProblem(
+        422, "impossible", naming: "larger than apns allows")
 
       try await preview(#"{"registration":"\#(RegistrationID.random())"}"#).expectProblem(
         422, "impossible", naming: "registration")
