@@ -81,10 +81,10 @@ struct SendRoutes: Sendable {
       throw Refusal(
         .malformedRequest, "ServiceBusNotification-ScheduleTime must be a date and time such as 2030-01-02T03:04:05.")
     }
+    let notification = try Notification(of: headers, body: body, at: max(moment, operations.clock.now()))
     guard headers[.deviceHandle] == nil, !request.has("direct") else {
       throw Refusal(.malformedRequest, "A notification for one device cannot be scheduled.")
     }
-    let notification = try Notification(of: headers, body: body, at: max(moment, operations.clock.now()))
     var fields = notification.fields
     fields.audience = try notification.audience()
     let id = try await operations.send(
