@@ -14,8 +14,10 @@ struct RefusalTests {
         let reply = try await harness.request(
           .POST, "/orders/\(path)",
           headers: [
-            ("ServiceBusNotification-Format", format), ("ServiceBusNotification-DeviceHandle", "0a"),
-            ("ServiceBusNotification-ScheduleTime", "2099-01-02T03:04:05"),
+            ("ServiceBusNotification-Format", format),
+            path == "messages?direct"
+              ? ("ServiceBusNotification-DeviceHandle", "0a")
+              : ("ServiceBusNotification-ScheduleTime", "2099-01-02T03:04:05"),
           ], body: "{}")
         #expect(reply.status == 400 && reply.text.hasPrefix("<Error><Code>400</Code>"), "\(path): \(reply.text)")
         #expect(reply.text.contains(format.lowercased()), "\(path): \(reply.text)")

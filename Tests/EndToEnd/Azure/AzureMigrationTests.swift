@@ -70,7 +70,7 @@ import Testing
     }
   }
 
-  private static let count = 253
+  private static let count = 255
 
   /// Registrations with ids in Azure's form, with templates and variables, and installations.
   private static func populate(_ door: AzureDoor) async throws {
@@ -90,6 +90,14 @@ import Testing
     let answer = try await door.send(
       "PUT", "/installations/phone-1", headers: [("Content-Type", "application/json")], body: installation)
     #expect(answer.status == 200, "\(answer.body)")
+    // A computer with a tile of its own channel.
+    let computer = """
+      {"installationId":"desk-1","platform":"wns","pushChannel":"\(AzureSettings.handle("desk", .wns))","tags":["news"],\
+      "secondaryTiles":{"score":{"pushChannel":"\(AzureSettings.handle("tile", .wns))","tags":["sport"]}}}
+      """
+    let tile = try await door.send(
+      "PUT", "/installations/desk-1", headers: [("Content-Type", "application/json")], body: computer)
+    #expect(tile.status == 200, "\(tile.body)")
     // A device of nobody.
     let entry = """
       <entry xmlns="http://www.w3.org/2005/Atom"><content type="application/xml"><GcmRegistrationDescription \
