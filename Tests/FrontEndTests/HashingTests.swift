@@ -36,37 +36,51 @@ import Testing
     #expect((1...max(1, ProcessInfo.processInfo.activeProcessorCount - 1)).contains(most.withLock { $0 }))
   }
 
+  /// Runs the body while one of the threads waits for the gate, which the body opens.
+  private static func occupying<Result>(
+    _ hashing: HashingThreads, _ body: (DispatchSemaphore) async throws -> Result
+  ) async throws -> Result {
+    let gate = DispatchSemaphore(value: 0)
+    let (begun, begin) = AsyncStream.makeStream(of: Void.self)
+    async let occupation: Void = hashing.run {
+      begin.finish()
+      gate.wait()
+    }
+    for await _ in begun {}
+    do {
+      let result = try await body(gate)
+      try await occupation
+      return result
+    } catch {
+      gate.signal()
+      throw error
+    }
+  }
+
   @Test func knownUsersAreHashedBeforeStrangersWhoCannotFillTheirQueue() async throws {
     let hashing = HashingThreads(threads: 1, maximumWaiting: 2)
-    let gate = DispatchSemaphore(value: 0)
     let order = Shared<[String]>([])
-    let (begun, begin) = AsyncStream.makeStream(of: Void.self)
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      group.addTask {
-        try await hashing.run {
-          begin.finish()
-          gate.wait()
-        }
-      }
-      for await _ in begun {}
-      let (queued, queue) = AsyncStream.makeStream(of: Void.self)
-      func add(_ name: String, _ login: HashingThreads.Login) {
-        group.addTask {
-          do throws(AuthenticationError) {
-            try await hashing.run(for: login) { order.withLock { $0.append(name) } }
-          } catch {
-            order.withLock { $0.append("\(name) refused") }
-            queue.yield()
+    try await Self.occupying(hashing) { gate in
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        let (queued, queue) = AsyncStream.makeStream(of: Void.self)
+        func add(_ name: String, _ login: HashingThreads.Login) {
+          group.addTask {
+            do throws(AuthenticationError) {
+              try await hashing.run(for: login) { order.withLock { $0.append(name) } }
+            } catch {
+              order.withLock { $0.append("\(name) refused") }
+              queue.yield()
+            }
           }
         }
+        // Of three strangers one finds no place; the users have places of their own.
+        for _ in 1...3 { add("stranger", .stranger) }
+        for await _ in queued { break }
+        for number in 1...3 { add("known", .known(number)) }
+        for await _ in queued { break }
+        gate.signal()
+        try await group.waitForAll()
       }
-      // Of three strangers one finds no place; the users have places of their own.
-      for _ in 1...3 { add("stranger", .stranger) }
-      for await _ in queued { break }
-      for number in 1...3 { add("known", .known(number)) }
-      for await _ in queued { break }
-      gate.signal()
-      try await group.waitForAll()
     }
     #expect(order.withLock { $0 } == ["stranger refused", "known refused", "known", "known", "stranger", "stranger"])
   }
@@ -75,35 +89,28 @@ import Testing
   @Test func oneKnownUserHasFewPlacesBeforeStrangers() async throws {
     let most = HashingThreads.maximumWaitingOfOne
     let hashing = HashingThreads(threads: 1, maximumWaiting: most + 1)
-    let gate = DispatchSemaphore(value: 0)
     let order = Shared<[String]>([])
-    let (begun, begin) = AsyncStream.makeStream(of: Void.self)
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      group.addTask {
-        try await hashing.run {
-          begin.finish()
-          gate.wait()
-        }
-      }
-      for await _ in begun {}
-      let (refused, refuse) = AsyncStream.makeStream(of: Void.self)
-      func add(_ name: String, _ user: Int) {
-        group.addTask {
-          do throws(AuthenticationError) {
-            try await hashing.run(for: .known(user)) { order.withLock { $0.append(name) } }
-          } catch {
-            order.withLock { $0.append("\(name) refused") }
-            refuse.yield()
+    try await Self.occupying(hashing) { gate in
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        let (refused, refuse) = AsyncStream.makeStream(of: Void.self)
+        func add(_ name: String, _ user: Int) {
+          group.addTask {
+            do throws(AuthenticationError) {
+              try await hashing.run(for: .known(user)) { order.withLock { $0.append(name) } }
+            } catch {
+              order.withLock { $0.append("\(name) refused") }
+              refuse.yield()
+            }
           }
         }
+        // Ann fills her places and those of strangers; Ben finds the last place before strangers.
+        for _ in 1...2 * most + 2 { add("ann", 1) }
+        for await _ in refused { break }
+        for _ in 1...2 { add("ben", 2) }
+        for await _ in refused { break }
+        gate.signal()
+        try await group.waitForAll()
       }
-      // Ann fills her places and those of strangers; Ben finds the last place before strangers.
-      for _ in 1...2 * most + 2 { add("ann", 1) }
-      for await _ in refused { break }
-      for _ in 1...2 { add("ben", 2) }
-      for await _ in refused { break }
-      gate.signal()
-      try await group.waitForAll()
     }
     var expected = ["ann refused", "ben refused"]
     for place in 0...2 * most + 1 { expected.append(place == most ? "ben" : "ann") }
@@ -129,26 +136,20 @@ import Testing
       }
     }
     #expect(try await login("correct horse: battery", isKnown: false) == "right")
-    let gate = DispatchSemaphore(value: 0)
-    let (begun, begin) = AsyncStream.makeStream(of: Void.self)
-    async let occupation: Void = hashing.run {
-      begin.finish()
-      gate.wait()
-    }
-    for await _ in begun {}
-    // Of each two one finds a place; all other results come after the gate is opened.
-    let results = try await withThrowingTaskGroup(of: String.self) { group in
-      for isKnown in [false, true] {
-        for number in 1...2 { group.addTask { try await login("wrong \(number) \(isKnown)", isKnown: isKnown) } }
+    let results = try await Self.occupying(hashing) { gate in
+      // Of each two one finds a place; all other results come after the gate is opened.
+      return try await withThrowingTaskGroup(of: String.self) { group in
+        for isKnown in [false, true] {
+          for number in 1...2 { group.addTask { try await login("wrong \(number) \(isKnown)", isKnown: isKnown) } }
+        }
+        var results: [String] = []
+        while let result = try await group.next() {
+          results.append(result)
+          if results.count == 2 { gate.signal() }
+        }
+        return results
       }
-      var results: [String] = []
-      while let result = try await group.next() {
-        results.append(result)
-        if results.count == 2 { gate.signal() }
-      }
-      return results
     }
-    try await occupation
     #expect(results.sorted() == ["known refused", "stranger refused", "wrong", "wrong"])
   }
 
@@ -160,30 +161,23 @@ import Testing
     defer { #expect(throws: Never.self) { try FileManager.default.removeItem(atPath: path) } }
     let hashing = HashingThreads(threads: 1, maximumWaiting: 5)
     let authenticator = try HtpasswdAuthenticator(path: path, hashing: hashing, logger: TestKafka.quietLogger)
-    let gate = DispatchSemaphore(value: 0)
-    let (begun, begin) = AsyncStream.makeStream(of: Void.self)
-    async let occupation: Void = hashing.run {
-      begin.finish()
-      gate.wait()
-    }
-    for await _ in begun {}
-    try await Harness.run({
-      $0.hubs = [FrontEndHub(name: .default, authenticators: [authenticator])]
-      $0.operations = OperationsRoutes(metrics: PrometheusMetrics(), health: HealthRegistry(readiness: []))
-    }) { app in
-      try await withThrowingTaskGroup(of: Int.self) { group in
-        for number in 0..<6 {
-          group.addTask { try await app.request(.get, "/api/sends", as: "stranger-\(number)").status }
+    try await Self.occupying(hashing) { gate in
+      try await Harness.run({
+        $0.hubs = [FrontEndHub(name: .default, authenticators: [authenticator])]
+        $0.operations = OperationsRoutes(metrics: PrometheusMetrics(), health: HealthRegistry(readiness: []))
+      }) { app in
+        try await withThrowingTaskGroup(of: Int.self) { group in
+          for number in 0..<6 {
+            group.addTask { try await app.request(.get, "/api/sends", as: "stranger-\(number)").status }
+          }
+          // All places are taken once one is refused.
+          #expect(try await group.next() == 503)
+          for _ in 0..<10 { #expect(try await app.request(.get, "/healthz", as: nil).status == 200) }
+          gate.signal()
+          for try await status in group { #expect(status == 401) }
         }
-        defer { gate.signal() }
-        // All places are taken once one is refused.
-        #expect(try await group.next() == 503)
-        for _ in 0..<10 { #expect(try await app.request(.get, "/healthz", as: nil).status == 200) }
-        gate.signal()
-        for try await status in group { #expect(status == 401) }
       }
     }
-    try await occupation
   }
 
   /// A value that several tasks change.
