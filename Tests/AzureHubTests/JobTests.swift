@@ -147,6 +147,23 @@ import Testing
     }
   }
 
+  @Test func anInstallationSurvivesTheImportOfItsExport() async throws {
+    try await AzureHarness.run { harness in
+      let path = "/orders/installations/phone-1"
+      #expect(try await harness.request(.PUT, path, as: .listen, body: InstallationTests.body).status == 200)
+      func read() async throws -> InstallationDocument {
+        let reply = try await harness.request(.GET, path, as: .listen)
+        return try InstallationDocument(Array(reply.text.utf8)[...], id: "phone-1")
+      }
+      let before = try await read()
+      let export = try url("OutputFilePath", of: try await run(Self.job("ExportRegistrations"), harness))
+      let job = try await run(Self.job("ImportUpsertRegistrations", export), harness)
+      let failed = try await harness.request(.GET, self.path(try url("FailedFilePath", of: job)), as: nil)
+      #expect(failed.text.isEmpty)
+      #expect(try await read() == before)
+    }
+  }
+
   private func refuses(_ url: String, _ harness: AzureHarness) async throws {
     let reply = try await harness.request(
       .POST, "/orders/jobs", as: .full, body: Self.job("ImportUpsertRegistrations", url))

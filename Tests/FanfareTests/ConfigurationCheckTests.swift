@@ -67,6 +67,20 @@ import Testing
     #expect(try await report(yaml, roles: [.ledger]).report.mistakes == [])
   }
 
+  @Test func aNameForClientsOfAzureBelongsToOneHub() async throws {
+    let yaml = """
+
+      kafka: {bootstrapServers: "127.0.0.1:1"}
+      hubs: [default, orders]
+      hub:
+        default: {azure: {names: [Shop, default]}}
+        orders: {azure: {names: [shop, other]}}
+      """
+
+    let mistakes = try await report(yaml).report.mistakes
+    #expect(mistakes.map(\.description) == ["hub.orders.azure.names must not have a name of the hub default"])
+  }
+
   @Test func filesOfSharedAccessRulesAreReadIfTheProtocolIsOn() async throws {
     let rules = FileManager.default.temporaryDirectory.appending(path: "fanfare-rules-\(UUID())")
     defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: rules) } }

@@ -72,6 +72,18 @@ package struct AzureHubSettings: Sendable {
       throw SettingsError("hub.\(hub).azure.names", "must be a list of names of letters, digits, '-', '_' and '.'")
     }
   }
+
+  /// Notes names that another hub has, too.
+  static func checkNames(of hubs: [HubSettings], from reader: SettingsReader) {
+    var owners = Dictionary(hubs.map { ($0.name.rawValue, $0.name) }) { first, _ in first }
+    for hub in hubs {
+      for name in hub.azure.names {
+        guard let owner = owners.updateValue(hub.name, forKey: name.lowercased()), owner != hub.name else { continue }
+        reader.note(
+          SettingsMistake(key: "hub.\(hub.name).azure.names", expectation: "must not have a name of the hub \(owner)"))
+      }
+    }
+  }
 }
 
 extension HubSettings {

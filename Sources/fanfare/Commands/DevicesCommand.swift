@@ -24,6 +24,7 @@ struct DevicesCommand: AsyncParsableCommand {
     let attributes: [String: String]?
     /// Set if the registration exists for a template alone.
     let template: Template?
+    let tile: String?
 
     struct Template: Decodable {
       let name: String?
@@ -107,7 +108,8 @@ struct DevicesCommand: AsyncParsableCommand {
       let lines: [(String, String?)] = [
         ("id", device.id), ("user", device.user), ("platform", device.platform),
         ("installation", device.installation), ("tags", device.tags?.joined(separator: " ")),
-        ("template", device.template.map { $0.name ?? "without a name" }), ("locale", device.locale),
+        ("template", device.template.map { $0.name ?? "without a name" }), ("tile", device.tile),
+        ("locale", device.locale),
         ("time zone", device.timeZone),
         ("attributes", device.attributes?.map { "\($0.key)=\($0.value)" }.sorted().joined(separator: " ")),
         ("created", time(device.createdAt)), ("registered", time(device.registeredAt)),
