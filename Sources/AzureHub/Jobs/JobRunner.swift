@@ -7,7 +7,7 @@ import ServiceLifecycle
 ///
 /// After a stop an export begins again, and an import goes on. After a crash an import applies up to `savedLines` lines
 /// a second time, of which those that create or delete are then among the failed ones. While the registry is
-/// unavailable, a job waits. The folder belongs to one process.
+/// unavailable, a job waits for up to an hour. The folder belongs to one process.
 package final class JobRunner: Service {
   private struct Entry: Sendable {
     let job: String
@@ -26,8 +26,9 @@ package final class JobRunner: Service {
   private static let maximumWaiting = 100
   /// How long a job is kept that has ended.
   static let lifetime: Duration = .seconds(7 * 86_400)
-  /// The pause before a call is repeated for which the registry was unavailable.
+  /// The pause before a call is repeated for which the registry was unavailable, and the most pauses: an hour.
   private static let pause: Duration = .seconds(2)
+  private static let maximumPauses = 1800
   /// The lines of an import after which its state is saved.
   private static let savedLines = 1000
   /// The registrations that an export reads at once.
@@ -51,38 +52,38 @@ package final class JobRunner: Service {
   }
 
   package func run() async throws {
-    for hub in hubs {
-      for job in folder.jobs(hub: hub, limit: .max).reversed() where !job.hasEnded {
-        waiting.yield(Entry(job: job.id, hub: hub))
-      }
+    // Those that an earlier process has left. They do not wait in the queue, which may be too short for them.
+    let unfinished = hubs.flatMap { hub in
+      folder.jobs(hub: hub, limit: .max).reversed().filter { !$0.hasEnded }.map { Entry(job: $0.id, hub: hub) }
     }
-    await cancelWhenGracefulShutdown { await self.runJobs() }
+    await cancelWhenGracefulShutdown {
+      for entry in unfinished where !Task.isCancelled { await self.run(entry) }
+      for await entry in self.queue { await self.run(entry) }
+    }
   }
 
-  private func runJobs() async {
+  /// Runs a job to its end, unless the process is stopped.
+  private func run(_ entry: Entry) async {
     removeOldJobs()
-    for await entry in queue {
-      guard var job = folder.job(entry.job, hub: entry.hub), !job.hasEnded else { continue }
-      do {
-        job.status = .running
-        try save(&job, entry.hub)
-        try await run(&job, entry.hub)
-        (job.status, job.progress) = (.completed, 100)
-      } catch {
-        // The next start goes on with it. A call that is cancelled may end with any error.
-        if Task.isCancelled { return }
-        job.status = .failed
-        job.failure = error is RegistryError ? "the registry was unavailable" : "a file could not be read or written"
-        logger.warning(
-          "Job over registrations failed",
-          metadata: [LogKeys.job: "\(job.id)", LogKeys.hub: "\(entry.hub)", LogKeys.cause: "\(error)"])
-      }
-      do { try save(&job, entry.hub) } catch {
-        logger.warning(
-          "State of a job cannot be written",
-          metadata: [LogKeys.job: "\(job.id)", LogKeys.hub: "\(entry.hub)", LogKeys.cause: "\(error)"])
-      }
-      removeOldJobs()
+    guard var job = folder.job(entry.job, hub: entry.hub), !job.hasEnded else { return }
+    do {
+      job.status = .running
+      try save(&job, entry.hub)
+      try await run(&job, entry.hub)
+      (job.status, job.progress) = (.completed, 100)
+    } catch {
+      // The next start goes on with it. A call that is cancelled may end with any error.
+      if Task.isCancelled { return }
+      job.status = .failed
+      job.failure = error is RegistryError ? "the registry was unavailable" : "a file could not be read or written"
+      logger.warning(
+        "Job over registrations failed",
+        metadata: [LogKeys.job: "\(job.id)", LogKeys.hub: "\(entry.hub)", LogKeys.cause: "\(error)"])
+    }
+    do { try save(&job, entry.hub) } catch {
+      logger.warning(
+        "State of a job cannot be written",
+        metadata: [LogKeys.job: "\(job.id)", LogKeys.hub: "\(entry.hub)", LogKeys.cause: "\(error)"])
     }
   }
 
@@ -98,11 +99,16 @@ package final class JobRunner: Service {
 
   /// Calls the registry, again and again while it is unavailable.
   private func patiently<Value>(_ call: () async throws -> Value) async throws -> Value {
-    while true {
+    for pause in 0..<Self.maximumPauses {
       do { return try await call() } catch let error as RegistryError where error.code == .unavailable {
+        try Task.checkCancellation()
+        if pause == 0 {
+          logger.warning("Job over registrations waits for the registry", metadata: [LogKeys.cause: "\(error)"])
+        }
         try await Task.sleep(for: Self.pause)
       }
     }
+    return try await call()
   }
 
   private func save(_ job: inout AzureJob, _ hub: HubName) throws {
@@ -145,34 +151,46 @@ package final class JobRunner: Service {
   private func load(_ job: inout AzureJob, _ hub: HubName, _ output: TextFile, _ failed: TextFile) async throws {
     guard let input = job.input else { return }
     let lines = try LineReader("\(folder.path)/\(input)")
-    var number = 0
     let done = job.resumption?.lines ?? 0
+    var finished = 0
     func note() throws {
       job.resumption = AzureJob.Resumption(
-        lines: max(number, done), output: try output.length(), failed: try failed.length())
+        lines: max(finished, done), output: try output.length(), failed: try failed.length())
       job.progress = (lines.share * 100).rounded()
       try save(&job, hub)
     }
-    while let line = try lines.next() {
-      guard !Task.isCancelled else {
-        try note()
-        throw CancellationError()
-      }
-      number += 1
-      guard number > done else { continue }
-      do {
-        guard line.count <= LineReader.maximumLength else {
-          throw InvalidDescription("the line has more than \(LineReader.maximumLength) bytes")
+    do {
+      while let line = try lines.next() {
+        let number = finished + 1
+        if number > done {
+          try Task.checkCancellation()
+          try await load(line, number, job.kind, hub, output, failed)
         }
-        guard line.contains(where: { $0 > 0x20 }) else { continue }
-        let id = try await patiently { try await apply(job.kind, line, hub) }
-        try output.write(Array("\(number) \(id)\n".utf8))
-      } catch let error as InvalidDescription {
-        try failed.write(Array("\(number) \(error)\n".utf8))
-      } catch let error as RegistryError where error.code != .unavailable {
-        try failed.write(Array("\(number) \(error)\n".utf8))
+        finished = number
+        if finished > done, finished.isMultiple(of: Self.savedLines) { try note() }
       }
-      if number.isMultiple(of: Self.savedLines) { try note() }
+    } catch  where Task.isCancelled {
+      // The line whose call was interrupted is applied again.
+      try note()
+      throw error
+    }
+  }
+
+  private func load(
+    _ line: ArraySlice<UInt8>, _ number: Int, _ kind: AzureJob.Kind, _ hub: HubName, _ output: TextFile,
+    _ failed: TextFile
+  ) async throws {
+    do {
+      guard line.count <= LineReader.maximumLength else {
+        throw InvalidDescription("the line has more than \(LineReader.maximumLength) bytes")
+      }
+      guard line.contains(where: { $0 > 0x20 }) else { return }
+      let id = try await patiently { try await apply(kind, line, hub) }
+      try output.write(Array("\(number) \(id)\n".utf8))
+    } catch let error as InvalidDescription {
+      try failed.write(Array("\(number) \(error)\n".utf8))
+    } catch let error as RegistryError where error.code != .unavailable {
+      try failed.write(Array("\(number) \(error)\n".utf8))
     }
   }
 
