@@ -117,15 +117,14 @@ package struct RegistrationLine: Sendable {
       if let problem = DeviceHandle.problem(with: handle, platform: platform) {
         throw JSONError(field: "handle", problem: problem)
       }
-      guard installation == nil || profile.template?.name.isEmpty != true else {
-        throw JSONError(field: "template.name", problem: "is missing: an installation names its templates")
-      }
       let registeredAt = registeredAt ?? seenAt ?? now
       let (tags, profile): ([String], DeviceProfile?)
       do throws(RegistryError) {
         profile = try RegistrationRules.profile(self.profile, for: platform)
         tags = try RegistrationRules.tags(
-          of: user, given: self.tags ?? [], installation: installation, timeZone: profile?.timeZone)
+          of: user, given: self.tags ?? [], installation: installation, timeZone: profile?.timeZone,
+          // A client of Azure may give the tag of an installation that the registration is not.
+          isTrusted: installation == nil)
       } catch {
         throw JSONError(field: "", problem: error.message)
       }

@@ -57,6 +57,9 @@ extension RegistrationTable {
   private func remove(_ other: Registration, for new: Registration, at now: UnixTime) throws {
     guard let stored = try findToRemove(other.id, at: now) else { return }
     try remove(stored, leaving: Tombstone(cause: .merged, detail: new.id.description, at: now))
+    if let installation = other.heldInstallation {
+      try removeAll(parts(ofInstallation: installation, besides: other.id), at: now)
+    }
   }
 
   /// Replaces parts of an installation. `make` makes the registration of a draft from the stored one.

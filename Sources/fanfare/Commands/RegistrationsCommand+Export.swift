@@ -12,9 +12,9 @@ extension RegistrationsCommand {
       abstract: "Writes the registrations as JSON, one object per line, in ascending order of ids.",
       discussion: """
         A line is the answer of GET /api/registrations/{id}: id, user, platform, handle, installation (if any), tags, \
-        template, locale, timeZone, attributes (if any), registeredAt, createdAt, lastSeen. A device has a line for \
-        itself and one for each of its templates. `fanfare registrations import` restores the same registrations from it. Ids \
-        that were issued and never completed are left out. The registry is read page by page while it is in use: a \
+        template, tile, locale, timeZone, attributes (if any), registeredAt, createdAt, lastSeen. A device has a line \
+        for itself and one for each of its templates and secondary tiles. `fanfare registrations import` restores the \
+        same registrations from it. Ids that were issued and never completed are left out. The registry is read page by page while it is in use: a \
         registration that changes meanwhile is exported before or after the change. Anyone with the app's credentials \
         can push to a handle: protect the output like the database.
         """)

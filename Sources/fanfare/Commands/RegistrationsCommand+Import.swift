@@ -24,9 +24,9 @@ extension RegistrationsCommand {
         the app last reported the handle, defaults to lastSeen or now; createdAt, since when the device is the user's, \
         defaults to registeredAt and is never later. Tags and names follow the rules of the HTTP API.
 
-        template, locale, timeZone and attributes are the device's profile, all optional. A line with a template is \
-        that template's registration and stands beside the device's own line, with the same handle; that of an \
-        installation needs a name.
+        template, tile, locale, timeZone and attributes are the device's profile, all optional. A line with a template \
+        is that template's registration and stands beside the device's own line, with the same handle; one with a tile \
+        is that of a secondary tile of an app on Windows.
 
         A line has the effect of the device registering again: it replaces any registration with its id, handle or \
         installation, and of several lines for one device the last wins. Two exceptions: a registration that was heard \

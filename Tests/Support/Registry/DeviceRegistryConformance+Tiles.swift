@@ -63,6 +63,14 @@ extension DeviceRegistryConformance {
       for former in [native, template] { #expect(try await store.registration(former.id, hub: store.hub) == nil) }
       #expect(try await store.reached(by: .user("ben")) == [])
     },
+    Self("tiles go when another user registers a template on the device") { store in
+      _ = try await store.install("main", tiles: [.test("x", "x", ["a"])])
+      _ = try await store.complete(
+        try await store.issue(hub: store.hub, handle: channel("main"), at: .start), "ben", channel("main"),
+        platform: .wns, template: .tile("b"))
+      let left = try await store.list(.everyone, hub: store.hub, of: .whole, limit: 9).registrations
+      #expect(left.map(\.user) == ["ben"])
+    },
     Self("removing an installation removes its tiles") { store in
       let native = try await store.install("main", tiles: [.test("x", "x", ["a"]), .test("y", "y")])
       try await store.remove(native.id, hub: store.hub, user: "ann", at: .start)
