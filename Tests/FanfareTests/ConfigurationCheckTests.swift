@@ -81,6 +81,29 @@ import Testing
     #expect(mistakes.map(\.description) == ["hub.orders.azure.names must not have a name of the hub default"])
   }
 
+  @Test func credentialsThatAreReplacedBelongToOneHub() async throws {
+    let secret = FileManager.default.temporaryDirectory.appending(path: "fanfare-secret-\(UUID())")
+    #expect(
+      FileManager.default.createFile(
+        atPath: secret.path, contents: Data("secret\n".utf8), attributes: [.posixPermissions: 0o600]))
+    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: secret) } }
+    let wns = "wns: {packageSID: \"ms-app://s-1-15-2-1\", secretFile: \(secret.path)}"
+    let yaml = """
+
+      kafka: {bootstrapServers: "127.0.0.1:1"}
+      hubs: [default, orders]
+      hub:
+        default: {azure: {updatesCredentials: true}, \(wns)}
+        orders: {\(wns)}
+      """
+
+    let mistakes = try await report(yaml).report.mistakes
+    #expect(
+      mistakes.map(\.description).contains(
+        "hub.default.azure.updatesCredentials must not be true: the hub orders has credentials in the same file"),
+      "\(mistakes)")
+  }
+
   @Test func filesOfSharedAccessRulesAreReadIfTheProtocolIsOn() async throws {
     let rules = FileManager.default.temporaryDirectory.appending(path: "fanfare-rules-\(UUID())")
     defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: rules) } }

@@ -42,8 +42,10 @@ extension FrontEndOperations {
       if let key { claim = try await idempotency.claim(key, for: Fingerprint(pieces), by: caller, at: now) }
       let batch = claim?.sendID() ?? Identities.send(at: now)
       if claim?.isSettled == true { return batch }
-      let submissions = try fields.enumerated().map { index, send in
-        try Submission(send, id: .member(of: batch, at: index), from: origin)
+      var submissions: [Submission] = []
+      for (index, send) in fields.enumerated() {
+        let submission = try Submission(send, id: .member(of: batch, at: index), from: origin)
+        submissions.append(try await submission.resolved(by: templates))
       }
       for result in try await intake.accept(submissions, into: caller.hub, asWhole: true) { try result.get() }
       if let claim { try await idempotency.settle(claim) }

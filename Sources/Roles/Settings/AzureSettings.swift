@@ -73,8 +73,8 @@ package struct AzureHubSettings: Sendable {
     }
   }
 
-  /// Notes names that another hub has, too.
-  static func checkNames(of hubs: [HubSettings], from reader: SettingsReader) {
+  /// Notes names that another hub has, too, and credentials that may be replaced and are another hub's, too.
+  static func check(_ hubs: [HubSettings], from reader: SettingsReader) {
     var owners = Dictionary(hubs.map { ($0.name.rawValue, $0.name) }) { first, _ in first }
     for hub in hubs {
       for name in hub.azure.names {
@@ -82,11 +82,23 @@ package struct AzureHubSettings: Sendable {
         reader.note(
           SettingsMistake(key: "hub.\(hub.name).azure.names", expectation: "must not have a name of the hub \(owner)"))
       }
+      guard hub.azure.updatesCredentials else { continue }
+      let files = Set(hub.credentialFiles)
+      for other in hubs where other.name != hub.name && !files.isDisjoint(with: other.credentialFiles) {
+        reader.note(
+          SettingsMistake(
+            key: "hub.\(hub.name).azure.updatesCredentials",
+            expectation: "must not be true: the hub \(other.name) has credentials in the same file"))
+      }
     }
   }
 }
 
 extension HubSettings {
+  fileprivate var credentialFiles: [String] {
+    (apns?.files ?? []) + [fcm?.file.path, wns?.file.path].compactMap(\.self)
+  }
+
   /// Authenticates callers by shared access signatures; nil if the protocol is off.
   ///
   /// Throws an error that names the key of an unusable file, or says that the hub has no rules.

@@ -59,7 +59,7 @@ package struct Settings: Sendable {
       reader.collect { () throws(SettingsError) in try HubSettings(name, from: reader) }
     }
     hooks = HookSettings.all(of: hubs, from: reader)
-    AzureHubSettings.checkNames(of: hubs, from: reader)
+    AzureHubSettings.check(hubs, from: reader)
     if let error = SettingsError(reader.mistakes) { throw error }
     guard let kafka, let registry, let days, let ledger, let authentication, let api, let worker, let operations,
       let console, let azure, let log, let tracing
