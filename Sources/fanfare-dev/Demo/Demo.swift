@@ -44,15 +44,8 @@ struct Demo {
   ///
   /// Returns true if every send was settled and nothing was lost.
   func run() async throws -> Bool {
-    let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-demo-\(UUID())")
-    // This throws if the directory exists, so the directory belongs only to this process.
-    try FileManager.default.createDirectory(
-      at: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
-    defer {
-      do { try FileManager.default.removeItem(at: directory) } catch {
-        Console.error("Left behind: \(directory.path): \(error)")
-      }
-    }
+    let directory = try RunDirectory.create("fanfare-demo")
+    defer { RunDirectory.remove(directory) }
     try door.writeRule(in: directory)
     let (settings, _) = try await Settings.withWorkshop {
       try await Settings.load(file: nil, environment: environment(in: directory), readFurther: $0)

@@ -114,15 +114,8 @@ actor FaultDeployment {
   static func with<Value: Sendable>(
     _ scenario: FaultScenario, on servers: FaultServers, _ body: (FaultDeployment) async throws -> Value
   ) async throws -> Value {
-    let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-faults-\(UUID())")
-    // This throws if the directory exists, so the directory belongs only to this process.
-    try FileManager.default.createDirectory(
-      at: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
-    defer {
-      do { try FileManager.default.removeItem(at: directory) } catch {
-        Console.error("Left behind: \(directory.path): \(error)")
-      }
-    }
+    let directory = try RunDirectory.create("fanfare-faults")
+    defer { RunDirectory.remove(directory) }
     let deployment = try await FaultDeployment(scenario, on: servers, directory: directory)
     if scenario.needs.contains(.smallDisk) { try await deployment.ledgerDisk.mount() }
     for (name, contents) in scenario.files {

@@ -30,15 +30,8 @@ final class BenchRig: Sendable {
 
   /// Creates a scenario's rig, runs `body` with it, and removes its directory.
   static func with<Value>(_ options: BenchOptions, _ body: (BenchRig) async throws -> Value) async throws -> Value {
-    let directory = FileManager.default.temporaryDirectory.appending(
-      path: "fanfare-bench-\(ProcessInfo.processInfo.processIdentifier)-\(UUID())")
-    try FileManager.default.createDirectory(
-      at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-    defer {
-      do { try FileManager.default.removeItem(at: directory) } catch {
-        Console.error("Left behind: \(directory.path): \(error)")
-      }
-    }
+    let directory = try RunDirectory.create("fanfare-bench-\(ProcessInfo.processInfo.processIdentifier)")
+    defer { RunDirectory.remove(directory) }
     return try await body(try await BenchRig(options: options, directory: directory))
   }
 
