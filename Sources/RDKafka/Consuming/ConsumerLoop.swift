@@ -229,7 +229,7 @@ struct ConsumerLoop {
       do {
         progress.resumed(try client.committed(partitions, timeoutMilliseconds: timeout))
       } catch {
-        logger.debug("Lag is unknown for now", metadata: [LogKeys.error: "\(error)"])
+        logger.debug("Lag is unknown", metadata: [LogKeys.error: "\(error)"])
       }
     }
   }

@@ -62,7 +62,7 @@ extension AzureCommand {
     @Option(
       parsing: .unconditional,
       help: ArgumentHelp(
-        "Keep what was renewed here after this time; default: the beginning of the import. \(TimeArgument.help)",
+        "Keep registrations that were renewed here after this time; default: the start of the import. \(TimeArgument.help)",
         valueName: "time"))
     var asOf: TimeArgument?
 
@@ -100,7 +100,7 @@ extension AzureCommand {
       } else {
         Console.error(
           "fanfare: \(self.spool) is kept for the skipped lines: the same command imports it again; delete it and "
-            + "\(self.spool).progress to read everything anew")
+            + "\(self.spool).progress to read the whole hub again")
       }
       if json { try Console.print(json: summary) } else { Console.print(summary.text) }
       if imported.skipped > 0 || spool.place.skipped > 0 { throw ExitCode.failure }

@@ -52,7 +52,7 @@ import Testing
           "207-777-1", AzureSettings.handle("moves7", .apns), AzureDialect.all[1], user: "user-7", tags: ["changed"])
         #expect(changed.status == 200, "\(changed.body)")
 
-        // As the first import asks for: what was renewed here since stays, and what was not follows Azure.
+        // Registrations that were renewed here since the first import stay; the others follow Azure.
         let asOf = try #require(summary["asOf"] as? String)
         let again = try await azure.run(command + ["--as-of", asOf], own)
         #expect(again.status == 0, "\(again.errors)")

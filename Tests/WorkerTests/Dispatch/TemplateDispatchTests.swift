@@ -100,7 +100,7 @@ import Testing
     #expect(desk.statuses.first?.devices.map(\.reason) == ["NoLongerRegistered", ""])
   }
 
-  /// The caller named the handle, and the hub's template is for whoever has it.
+  /// A send to a handle with a hub's template goes to the registration that has the handle when it is repeated.
   @Test func deferredPushToAHandleIsSentToItsNextRegistration() throws {
     var desk = Desk(senders: [.default: [.apns: ContentSender(.apns)]], retryDelays: [300])
     let audience = Audience.device(.apns, handle: "ab")
