@@ -10,24 +10,26 @@ package struct UnixTime: Hashable, Comparable, Sendable {
   }
 
   /// Whole seconds since the epoch, rounded down: the unit of push services and tokens.
-  package var seconds: Int64 { milliseconds >= 0 ? milliseconds / 1000 : (milliseconds - 999) / 1000 }
+  package var seconds: Int64 { milliseconds >= 0 ? milliseconds / 1000 : (milliseconds + 1) / 1000 - 1 }
 
   package static func < (left: Self, right: Self) -> Bool { left.milliseconds < right.milliseconds }
 
   /// The moment after `duration`. Saturates instead of overflowing.
   package static func + (time: Self, duration: Duration) -> Self {
-    let (seconds, attoseconds) = duration.components
-    let (product, overflow) = seconds.multipliedReportingOverflow(by: 1000)
-    let (span, spanOverflow) = product.addingReportingOverflow(attoseconds / 1_000_000_000_000_000)
-    let (sum, sumOverflow) = time.milliseconds.addingReportingOverflow(span)
-    // Compared as a whole, because below one second only the attoseconds have a sign.
-    guard !overflow, !spanOverflow, !sumOverflow else { return Self(milliseconds: duration < .zero ? .min : .max) }
-    return Self(milliseconds: sum)
+    Self(milliseconds: time.milliseconds.addingClamped(duration.milliseconds))
   }
 
-  /// The time from `right` to `left`; negative if `left` is earlier.
+  /// The time from `right` to `left`; negative if `left` is earlier. Saturates instead of overflowing.
   package static func - (left: Self, right: Self) -> Duration {
-    .milliseconds(left.milliseconds - right.milliseconds)
+    .milliseconds(left.milliseconds.subtractingClamped(right.milliseconds))
+  }
+}
+
+extension Duration {
+  /// Whole milliseconds, without the fraction; saturates.
+  package var milliseconds: Int64 {
+    let (seconds, attoseconds) = components
+    return seconds.multipliedClamped(by: 1000).addingClamped(attoseconds / 1_000_000_000_000_000)
   }
 }
 

@@ -16,10 +16,7 @@ package struct SystemDelayClock: DelayClock {
 
   package init() {}
 
-  package func uptime() -> Int64 {
-    let (seconds, attoseconds) = (ContinuousClock.now - start).components
-    return seconds * 1000 + attoseconds / 1_000_000_000_000_000
-  }
+  package func uptime() -> Int64 { (ContinuousClock.now - start).milliseconds }
 
   package func sleep(for duration: Duration) async throws {
     try await ContinuousClock().sleep(for: duration)
@@ -35,7 +32,9 @@ struct Moment: Sendable {
   let uptime: Int64
 
   /// The wall-clock time at an uptime of this process.
-  func wall(at uptime: Int64) -> UnixTime { wall + .milliseconds(uptime - self.uptime) }
+  func wall(at uptime: Int64) -> UnixTime {
+    wall + .milliseconds(uptime.subtractingClamped(self.uptime))
+  }
   /// The uptime at a wall-clock time, which may be before the process's start.
-  func uptime(at wall: UnixTime) -> Int64 { uptime + (wall - self.wall).milliseconds }
+  func uptime(at wall: UnixTime) -> Int64 { uptime.addingClamped((wall - self.wall).milliseconds) }
 }

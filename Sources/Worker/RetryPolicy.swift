@@ -195,13 +195,3 @@ package struct RetryPolicy: Hashable, Sendable {
     return delay < remaining ? .wait(delay) : .finish(.expired)
   }
 }
-
-extension Duration {
-  /// Whole milliseconds, rounded down; saturates.
-  var milliseconds: Int64 {
-    let (seconds, attoseconds) = components
-    let (product, overflow) = seconds.multipliedReportingOverflow(by: 1000)
-    let (sum, sumOverflow) = product.addingReportingOverflow(attoseconds / 1_000_000_000_000_000)
-    return overflow || sumOverflow ? (seconds > 0 ? .max : .min) : sum
-  }
-}

@@ -1,3 +1,4 @@
+import FanfareCore
 import RDKafka
 
 /// The partitions of this worker: their offsets and commits, how they are assigned and given back.

@@ -1,3 +1,5 @@
+import FanfareCore
+
 /// The circuit breaker of one push service: whether pushes may be handed to it.
 ///
 /// *Closed*: the service works. *Open*: the configuration is refused, or the service is unavailable. *Half-open*: a
