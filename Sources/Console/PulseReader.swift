@@ -4,31 +4,30 @@ package import Logging
 import Operations
 package import RDKafka
 import ServiceLifecycle
-import Synchronization
 
 /// Reads the pulse topic from its end, and aggregates it for all pages of this process.
 ///
-/// It is a consumer group of its own that commits nothing, because each front end reads all records.
-package final class PulseReader: Service, PulseSource {
+/// It is a consumer group of its own that commits nothing, because each front end reads all records. An actor, so that
+/// neither reading nor the making of documents runs on an event loop; each document is made at most once a second, for
+/// all callers.
+package actor PulseReader: Service, PulseSource {
   /// The most callers that wait for the next second.
   package static let maximumWaiting = 200
 
-  private struct State {
-    var board = PulseBoard()
-    var waiting: [CheckedContinuation<Bool, Never>] = []
-    var hasEnded = false
-    /// The events of this second, by hub.
-    var events: [HubName: [UInt8]] = [:]
-  }
+  private nonisolated let consumer: Consumer
+  private nonisolated let clock: any WallClock
+  private nonisolated let logger: Logger
+  private var board: PulseBoard
+  private var waiting: [CheckedContinuation<Void, Never>] = []
+  private var hasEnded = false
+  /// The documents of this second, by hub.
+  private var snapshots: [HubName: [UInt8]] = [:]
+  private var events: [HubName: [UInt8]] = [:]
 
-  private let consumer: Consumer
-  private let clock: any WallClock
-  private let logger: Logger
-  private let state = Mutex(State())
-
-  /// `prefix` is that of the topics and groups. Throws `configuration`, naming the key.
+  /// `hooks` are the hubs of each hook. Throws `configuration`, naming the key.
   package init(
-    client: KafkaClientConfiguration, topics: Topics, clock: any WallClock, logger: Logger
+    client: KafkaClientConfiguration, topics: Topics, hooks: [String: Set<HubName>], clock: any WallClock,
+    logger: Logger
   ) throws(RDKafkaError) {
     var configuration = ConsumerConfiguration(
       client: client, groupID: "\(topics.prefix).console.\(RegistrationID.random())", topics: [topics.pulse])
@@ -40,6 +39,7 @@ package final class PulseReader: Service, PulseSource {
     var silent = logger
     silent.logLevel = .critical
     consumer = try Consumer(configuration: configuration, logger: silent)
+    board = PulseBoard(scope: PulseScope(topics: topics, hooks: hooks))
     (self.clock, self.logger) = (clock, logger)
   }
 
@@ -52,17 +52,19 @@ package final class PulseReader: Service, PulseSource {
         group.cancelAll()
       }
     }
-    wake { $0.hasEnded = true }
+    hasEnded = true
+    wake()
   }
 
-  private func consume() async {
+  // Concurrent: reading a record takes milliseconds, during which callers get their documents.
+  @concurrent private nonisolated func consume() async {
     consumer.grant(records: 1000)
     for await event in consumer.events {
       switch event {
       case .records(let records):
-        let pulses = records.compactMap { Pulse(record: $0.value) }
-        let now = clock.now()
-        state.withLock { state in for pulse in pulses { state.board.receive(pulse, at: now) } }
+        for record in records {
+          if let pulse = Pulse(record: record.value) { await receive(pulse) }
+        }
         consumer.grant(records: records.count)
       case .assigned(_, let rebalance), .revoked(_, let rebalance), .lost(_, let rebalance): rebalance.complete()
       case .failed(let error):
@@ -71,50 +73,43 @@ package final class PulseReader: Service, PulseSource {
     }
   }
 
+  private func receive(_ pulse: Pulse) { board.receive(pulse, at: clock.now()) }
+
   private func tick() async {
     while !Task.isCancelled {
       do { try await Task.sleep(for: .seconds(1)) } catch { return }
-      let now = clock.now()
-      wake { $0.board.tick(at: now) }
+      board.tick(at: clock.now())
+      wake()
     }
   }
 
-  private func wake(_ change: (inout State) -> Void) {
-    let waiting = state.withLock { state in
-      change(&state)
-      state.events = [:]
-      defer { state.waiting = [] }
-      return state.waiting
-    }
-    for continuation in waiting { continuation.resume(returning: true) }
+  /// Begins the next second.
+  private func wake() {
+    (snapshots, events) = ([:], [:])
+    for continuation in waiting { continuation.resume() }
+    waiting = []
   }
 
-  package func snapshot(of hub: HubName) throws -> [UInt8] {
-    let board = state.withLock { $0.board }
-    return try PulseSnapshot(of: board, hub: hub.rawValue, isWhole: true, at: clock.now()).json
+  package func snapshot(of hub: HubName) async throws -> [UInt8] {
+    if let known = snapshots[hub] { return known }
+    let snapshot = try document(of: hub, isWhole: true)
+    snapshots[hub] = snapshot
+    return snapshot
   }
 
   package func next(of hub: HubName) async throws -> [UInt8]? {
-    let hasWaited: Bool = await withCheckedContinuation { continuation in
-      let answer: Bool? = state.withLock { state in
-        if state.hasEnded { return true }
-        guard state.waiting.count < Self.maximumWaiting else { return false }
-        state.waiting.append(continuation)
-        return nil
-      }
-      if let answer { continuation.resume(returning: answer) }
+    if !hasEnded {
+      guard waiting.count < Self.maximumWaiting else { return nil }
+      await withCheckedContinuation { waiting.append($0) }
     }
-    guard hasWaited else { return nil }
-    return try event(of: hub)
+    if let known = events[hub] { return known }
+    let event = try document(of: hub, isWhole: false)
+    events[hub] = event
+    return event
   }
 
-  /// The state without history, made once a second for all callers.
-  private func event(of hub: HubName) throws -> [UInt8] {
-    let (known, board) = state.withLock { ($0.events[hub], $0.board) }
-    if let known { return known }
-    let event = try PulseSnapshot(of: board, hub: hub.rawValue, isWhole: false, at: clock.now()).json
-    state.withLock { $0.events[hub] = event }
-    return event
+  private func document(of hub: HubName, isWhole: Bool) throws -> [UInt8] {
+    try PulseSnapshot(of: board, hub: hub.rawValue, isWhole: isWhole, at: clock.now()).json
   }
 }
 

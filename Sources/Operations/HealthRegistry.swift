@@ -1,3 +1,4 @@
+package import FanfareCore
 import FoundationEssentials
 package import NIOCore
 import Synchronization
@@ -46,11 +47,11 @@ package final class HealthRegistry: Sendable {
   }
 
   private static func report(_ checks: [BoundedCheck]) async -> HealthReport {
-    let problems = await withTaskGroup(of: (Int, String?).self) { group in
-      for (index, check) in checks.enumerated() { group.addTask { (index, await check.problem()) } }
-      return await group.reduce(into: [String?](repeating: nil, count: checks.count)) { $0[$1.0] = $1.1 }
+    let problems = await withTaskGroup(of: (Int, [ReadinessProblem]).self) { group in
+      for (index, check) in checks.enumerated() { group.addTask { (index, await check.problems()) } }
+      return await group.reduce(into: [[ReadinessProblem]](repeating: [], count: checks.count)) { $0[$1.0] = $1.1 }
     }
-    return HealthReport(checks: zip(checks, problems).map { HealthReport.Check(name: $0.name, problem: $1) })
+    return HealthReport(checks: zip(checks, problems).map { HealthReport.Check(name: $0.name, problems: $1) })
   }
 }
 
@@ -59,13 +60,22 @@ package struct HealthReport: Hashable, Sendable {
   /// The result of one check.
   package struct Check: Hashable, Sendable, Encodable {
     package let name: String
-    /// The readiness problem; nil if the check passed.
-    package let problem: String?
+    /// Empty if the check passed.
+    package let problems: [ReadinessProblem]
+
+    /// All problems in one text; nil if the check passed.
+    package var problem: String? { problems.isEmpty ? nil : problems.map(\.text).joined(separator: "; ") }
 
     private enum CodingKeys: String, CodingKey {
       case name
       // Part of the HTTP answer since the first version.
       case problem = "complaint"
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+      var container = encoder.container(keyedBy: CodingKeys.self)
+      try container.encode(name, forKey: .name)
+      try container.encodeIfPresent(problem, forKey: .problem)
     }
   }
 
@@ -91,7 +101,7 @@ final class BoundedCheck: Sendable {
   private struct State {
     var isRunning = false
     var lastWaiter = 0
-    var waiters: [Int: AsyncStream<String?>.Continuation] = [:]
+    var waiters: [Int: AsyncStream<[ReadinessProblem]>.Continuation] = [:]
   }
 
   private let check: any ReadinessCheck
@@ -105,10 +115,10 @@ final class BoundedCheck: Sendable {
 
   var name: String { check.name }
 
-  /// Returns the check's problem, or that it did not answer within the limit.
-  func problem() async -> String? {
+  /// Returns the check's problems, or that it did not answer within the limit.
+  func problems() async -> [ReadinessProblem] {
     // The first of two answers counts: the check's or the timer's.
-    let (answers, waiter) = AsyncStream.makeStream(of: String?.self, bufferingPolicy: .bufferingOldest(1))
+    let (answers, waiter) = AsyncStream.makeStream(of: [ReadinessProblem].self, bufferingPolicy: .bufferingOldest(1))
     let (id, isFirst) = state.withLock { state in
       state.lastWaiter += 1
       state.waiters[state.lastWaiter] = waiter
@@ -117,22 +127,22 @@ final class BoundedCheck: Sendable {
     }
     if isFirst {
       // Not a child task: a check that hangs must not delay its callers, and later callers must not start it again.
-      Task { finish(await check.problem()) }
+      Task { finish(await check.problems()) }
     }
     let limit = limit
     let timer = Task {
       try await Task.sleep(for: limit)
-      waiter.yield("did not answer within \(limit)")
+      waiter.yield([ReadinessProblem("did not answer within \(limit)")])
     }
     defer {
       timer.cancel()
       state.withLock { $0.waiters[id] = nil }
     }
     for await answer in answers { return answer }
-    return "was cancelled before it answered"
+    return [ReadinessProblem("was cancelled before it answered")]
   }
 
-  private func finish(_ answer: String?) {
+  private func finish(_ answer: [ReadinessProblem]) {
     let waiters = state.withLock { state in
       defer {
         state.isRunning = false
@@ -149,24 +159,29 @@ package protocol ReadinessCheck: Sendable {
   /// The check's name in health reports, such as `kafka` or `registry`. Constant.
   var name: String { get }
 
-  /// Returns the readiness problem, or nil if there is none. The text must not contain secrets.
+  /// Returns the readiness problems; empty if there are none. The texts must not contain secrets.
   ///
   /// Never called while an earlier call is running. The caller stops waiting after the time limit of `HealthRegistry`.
-  func problem() async -> String?
+  func problems() async -> [ReadinessProblem]
 }
 
 /// A check that calls a closure.
 package struct NamedCheck: ReadinessCheck {
   package let name: String
-  private let check: @Sendable () async -> String?
+  private let check: @Sendable () async -> [ReadinessProblem]
 
-  /// The closure has the contract of `ReadinessCheck.problem()`.
-  package init(_ name: String, problem: @escaping @Sendable () async -> String?) {
+  /// The closure has the contract of `ReadinessCheck.problems()`.
+  package init(_ name: String, problems: @escaping @Sendable () async -> [ReadinessProblem]) {
     self.name = name
-    check = problem
+    check = problems
   }
 
-  package func problem() async -> String? { await check() }
+  /// The closure returns the only problem, which concerns the hubs; nil if there is none.
+  package init(_ name: String, hubs: Set<HubName>? = nil, problem: @escaping @Sendable () async -> String?) {
+    self.init(name) { await problem().map { [ReadinessProblem($0, hubs: hubs)] } ?? [] }
+  }
+
+  package func problems() async -> [ReadinessProblem] { await check() }
 }
 
 /// Checks that every event loop of a group still executes tasks.
@@ -183,14 +198,14 @@ package struct EventLoopsCheck: ReadinessCheck {
 
   /// Returns when every loop has executed one task.
   /// A blocked loop is detected by the caller's time limit.
-  package func problem() async -> String? {
+  package func problems() async -> [ReadinessProblem] {
     // Submitted to all loops first, so that the check takes as long as the slowest loop.
     let tasks = group.makeIterator().map { $0.submit {} }
     do {
       for task in tasks { try await task.get() }
-      return nil
+      return []
     } catch {
-      return "an event loop does not accept tasks"
+      return [ReadinessProblem("an event loop does not accept tasks")]
     }
   }
 }

@@ -93,7 +93,9 @@ package enum APIRole {
     dependencies.templates = registry
     if settings.console.isEnabled {
       let reader = try PulseReader(
-        client: client, topics: settings.kafka.topics, clock: runtime.clock, logger: runtime.logger)
+        client: client, topics: settings.kafka.topics,
+        hooks: Dictionary(uniqueKeysWithValues: settings.hooks.map { ($0.name, $0.hubs) }), clock: runtime.clock,
+        logger: runtime.logger)
       services.append(reader)
       dependencies.pulse = reader
       dependencies.files = ConsolePage.files

@@ -23,9 +23,11 @@ package enum HooksRole {
     for hook in settings.hooks {
       let delivery = try delivery(to: hook, runtime)
       role.services.append(delivery)
-      role.checks.append(NamedCheck("hook \(hook.name)") { delivery.problem })
+      role.checks.append(NamedCheck("hook \(hook.name)", hubs: hook.hubs) { delivery.problem })
       role.checks.append(
-        NamedCheck("kafka of hook \(hook.name)") { await RoleServices.problem { try await delivery.checkKafka() } })
+        NamedCheck("kafka of hook \(hook.name)", hubs: hook.hubs) {
+          await RoleServices.problem { try await delivery.checkKafka() }
+        })
       role.services.append(
         CredentialWatch(
           metadata: [LogKeys.hook: "\(hook.name)"], files: hook.files, logger: runtime.logger,

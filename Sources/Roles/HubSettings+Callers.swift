@@ -33,7 +33,7 @@ extension HubSettings {
       authenticators.append(
         TokenAuthenticator(hub: name, rules: tokens.rules, policy: policy, keys: keys, clock: runtime.clock))
       services.append(UntilShutdown { try await keys.run() })
-      checks.append(NamedCheck("token keys of \(name)") { keys.problem() })
+      checks.append(NamedCheck("token keys of \(name)", hubs: [name]) { keys.problem() })
     }
     if let certificateUser {
       authenticators.append(CertificateAuthenticator(hub: name, userFrom: certificateUser, policy: policy))

@@ -107,10 +107,7 @@ package enum WorkerRole {
     var role = RoleServices(
       services: [settings.registry.spaceService(logger: runtime.logger)] + producing + running + pumps + [worker],
       checks: [
-        NamedCheck("worker") {
-          let problems = worker.readinessProblems
-          return problems.isEmpty ? nil : problems.joined(separator: "; ")
-        },
+        NamedCheck("worker", problems: { worker.readinessProblems }),
         NamedCheck("registry") { await RoleServices.problem(of: settings) { try await registry.check() } },
         NamedCheck("kafka") {
           await RoleServices.problem(of: settings) {

@@ -24,7 +24,7 @@ package final class Worker: Service {
   private let logger: Logger
   private let spans: (any SpanSink)?
   private let mailbox = Mailbox()
-  private let ownProblems = Mutex<[String]>([])
+  private let ownProblems = Mutex<[ReadinessProblem]>([])
   private let segments = Mutex<[HeldSegments]>([])
 
   /// Makes a worker; it does nothing before `run()`.
@@ -57,11 +57,11 @@ package final class Worker: Service {
 
   /// Why the worker is not ready, one short sentence each; empty if it is.
   /// Names hubs and platforms, never sends or devices. From any thread.
-  package var readinessProblems: [String] {
+  package var readinessProblems: [ReadinessProblem] {
     var problems = ownProblems.withLock { $0 }
     for (number, sender) in table.senders.enumerated() {
       guard let problem = sender?.readinessProblem else { continue }
-      problems.append("\(table.hub(ofSender: number))/\(table.platform(ofSender: number)): \(problem)")
+      problems.append(table.problem(ofSender: number, problem))
     }
     return problems
   }

@@ -22,6 +22,21 @@ import Testing
     return pulse
   }
 
+  /// Records of `processes` processes, as they come from the topic, with the same series of 2^53 in each.
+  private func greatest(_ processes: Int, _ samples: [MetricSample]) throws -> PulseBoard {
+    var board = PulseBoard()
+    for value in [1, 0x1p53] {
+      for number in 0..<processes {
+        var greatest = pulse("p\(number)")
+        greatest.report(samples.map { MetricSample($0.name, $0.kind, labels: $0.labels, value: $0.value * value) })
+        board.receive(try #require(Pulse(record: try greatest.record())), at: clock.now())
+      }
+      clock.advance(by: .seconds(1))
+    }
+    board.tick(at: clock.now())
+    return board
+  }
+
   private func snapshot(_ board: PulseBoard, hub: String = "default", isWhole: Bool = false) -> PulseSnapshot {
     PulseSnapshot(of: board, hub: hub, isWhole: isWhole, at: clock.now())
   }
@@ -33,6 +48,136 @@ import Testing
       reported.samples + [MetricSample("fanfare_consumer_lag_seconds", .gauge, labels: ["topic": "t"], value: 1e30)])
     let read = try #require(Pulse(record: try reported.record()))
     #expect(read.samples.map(\.value) == [3])
+  }
+
+  @Test func sumsBeyondAnIntegerAreShownAsItsGreatest() throws {
+    var samples: [MetricSample] = [
+      MetricSample("fanfare_circuit_state", .gauge, labels: ["hub": "default", "platform": "apns"], value: 1),
+      MetricSample("fanfare_tls_certificate_expiry_timestamp_seconds", .gauge, value: 1),
+      MetricSample("fanfare_consumer_lag_seconds", .gauge, labels: ["topic": "t"], value: 1),
+    ]
+    for number in 0..<600 {
+      let labels = ["hub": "default", "topic": "t", "reason": "\(number)"]
+      for (name, kind) in [
+        ("fanfare_consumer_lag_records", .gauge), ("fanfare_consumer_partitions", .gauge),
+        ("fanfare_dead_letters_total", MetricSample.Kind.counter),
+      ] { samples.append(MetricSample(name, kind, labels: labels, value: 1)) }
+    }
+    let snapshot = snapshot(try greatest(4, samples), isWhole: true)
+    let partitions = 600 * (1 << 53)
+    #expect(snapshot.processes.allSatisfy { $0.partitions == ["t": partitions] })
+    let findings = snapshot.findings.map(\.text)
+    #expect(findings.contains { $0.contains("with \(Int.max) records behind it") })
+    #expect(findings.contains { $0.hasPrefix("\(Int.max) records became dead letters") })
+    #expect(snapshot.circuits.map(\.state) == [1 << 53])
+    #expect(try snapshot.json.isEmpty == false)
+  }
+
+  /// A record that anybody may have written.
+  @Test func recordIsReadUpToItsBounds() throws {
+    var large = pulse()
+    large.problems = (0..<100).map { Pulse.Problem(check: "c\($0)", problem: String(repeating: "x", count: 600)) }
+    large.segments = (0..<100).map { _ in
+      Pulse.Segments(hub: "default", send: SendID.random().description, segments: .max, pagesAhead: .min)
+    }
+    large.segments[0] = Pulse.Segments(hub: "No Hub", send: "x", segments: 1, pagesAhead: 1)
+    large.report([
+      MetricSample("twice", .gauge, value: 1), MetricSample("twice", .gauge, value: 2),
+      MetricSample("twice", .counter, value: 3),
+      MetricSample("long", .gauge, labels: ["a": String(repeating: "x", count: 510)], value: 1),
+    ])
+    let read = try #require(Pulse(record: try large.record()))
+    #expect(read.samples.map(\.value) == [1, 3])
+    #expect(read.problems.count == Pulse.maximumEntries && read.segments.count == Pulse.maximumEntries)
+    #expect(read.problems.allSatisfy { $0.problem.utf8.count <= Pulse.maximumTextSize + 3 })
+    #expect(read.segments.allSatisfy { $0.hub == "default" })
+
+    // The process's own report obeys the limit; this record does not.
+    let series = (0..<3000).map { #"{"name":"m\#($0)","kind":"gauge","labels":{},"value":1}"# }
+    let text = String(decoding: try pulse().record(), as: UTF8.self)
+      .replacing(#""samples":[]"#, with: #""samples":[\#(series.joined(separator: ","))]"#)
+    #expect(try #require(Pulse(record: text.utf8)).samples.count == Pulse.maximumSamples)
+    #expect(Pulse(record: try pulse(String(repeating: "p", count: 600)).record()) == nil)
+  }
+
+  /// 300 processes with many problems, and enough series to fill the table, all different.
+  @Test func documentIsBoundedWhateverIsReported() throws {
+    var board = PulseBoard()
+    for process in 0..<PulseBoard.maximumProcesses {
+      var crowd = pulse("p\(process)")
+      crowd.problems = (0..<100).map { Pulse.Problem(check: "c\($0)", problem: String(repeating: "x", count: 600)) }
+      crowd.report(
+        (0..<(process < 12 ? Pulse.maximumSamples : 5)).map { number in
+          let names = ["fanfare_consumer_lag_records", "fanfare_consumer_partitions", "fanfare_circuit_state", "other"]
+          let place = "\(process)-\(number)"
+          return MetricSample(names[number % 4], .gauge, labels: ["topic": place, "platform": place], value: 1)
+        })
+      board.receive(try #require(Pulse(record: try crowd.record())), at: clock.now())
+    }
+    board.tick(at: clock.now())
+    #expect(board.series.entries.count <= SeriesTable.maximumSeries)
+    let snapshot = snapshot(board, isWhole: true)
+    #expect(snapshot.processes.count == PulseBoard.maximumProcesses)
+    #expect(snapshot.metrics?.count == PulseSnapshot.maximumMetrics)
+    #expect(try snapshot.json.count < 8_000_000)
+  }
+
+  /// Processes and reasons come and go for months: the table must not fill with those that are gone.
+  @Test func seriesOfEndedProcessesMakeRoomForOthers() throws {
+    var board = PulseBoard()
+    for generation in 0..<15 {
+      clock.advance(by: PulseBoard.memory + .seconds(1))
+      board.tick(at: clock.now())
+      var crowd = pulse("p\(generation)")
+      crowd.report(
+        (0..<2000).map { number in
+          let labels = ["hub": "default", "number": "\(generation)-\(number)"]
+          return MetricSample("fanfare_pushes_in_flight", .gauge, labels: labels, value: 1)
+        })
+      board.receive(crowd, at: clock.now())
+      board.tick(at: clock.now())
+      #expect(snapshot(board).figures.inFlight == 2000)
+    }
+  }
+
+  @Test func operatorOfOneHubReadsNothingOfAnother() throws {
+    let scope = PulseScope(
+      hooks: ["crm": ["shop"], "both": ["shop", "news"]].mapValues { Set($0.compactMap(HubName.init)) })
+    var board = PulseBoard(scope: scope)
+    let (shop, news) = try (#require(HubName("shop")), #require(HubName("news")))
+    for count in [1.0, 5] {
+      var sick = pulse("w1", counters: ["fanfare_push_outcomes_total": count], hub: "shop")
+      sick.report(
+        sick.samples + [
+          MetricSample("fanfare_consumer_lag_seconds", .gauge, labels: ["topic": "fanfare.sends.shop"], value: 700),
+          MetricSample("fanfare_consumer_lag_records", .gauge, labels: ["topic": "fanfare.sends.shop"], value: 7),
+          MetricSample("fanfare_consumer_partitions", .gauge, labels: ["topic": "fanfare.sends.shop"], value: 7),
+          MetricSample("fanfare_consumer_partitions", .gauge, labels: ["topic": "fanfare.sends"], value: 3),
+          MetricSample("fanfare_hook_state", .gauge, labels: ["hook": "crm"], value: 1),
+          MetricSample("fanfare_hook_state", .gauge, labels: ["hook": "unknown"], value: 1),
+          MetricSample("fanfare_kafka_client_connected_brokers", .gauge, labels: ["client": "hook-crm"], value: 1),
+          MetricSample("fanfare_hook_state", .gauge, labels: ["hook": "both"], value: 1),
+          MetricSample("fanfare_ready", .gauge, labels: ["check": "token keys of shop"], value: 0),
+        ])
+      sick.problems = [
+        Pulse.Problem(check: "worker", problem: "shop/apns: Apple refuses the key; ask shop's owner", hubs: [shop]),
+        Pulse.Problem(check: "hook both", problem: "answers 500", hubs: [shop, news]),
+        Pulse.Problem(check: "kafka", problem: "no broker"),
+      ]
+      sick.segments = [Pulse.Segments(hub: "shop", send: SendID.random().description, segments: 1, pagesAhead: 1)]
+      board.receive(try #require(Pulse(record: try sick.record())), at: clock.now())
+      clock.advance(by: .seconds(1))
+      board.tick(at: clock.now())
+    }
+    let foreign = String(decoding: try snapshot(board, hub: "news", isWhole: true).json, as: UTF8.self)
+    #expect(!foreign.contains("shop") && !foreign.contains("crm") && !foreign.contains("unknown"))
+    #expect(foreign.contains("answers 500") && foreign.contains("no broker") && foreign.contains(#""fanfare.sends":3"#))
+    #expect(snapshot(board, hub: "news").figures.oldest == 0)
+    let own = String(decoding: try snapshot(board, hub: "shop", isWhole: true).json, as: UTF8.self)
+    #expect(own.contains("Apple refuses the key; ask shop's owner") && own.contains("crm"))
+    #expect(own.contains(#""fanfare.sends.shop":7"#))
+    #expect(snapshot(board, hub: "shop").figures.oldest == 700)
+    #expect(!own.contains("fanfare_ready"))
   }
 
   @Test func ratesComeFromTheGrowthOfCountersAndSurviveTheirReset() {
@@ -183,10 +328,8 @@ import Testing
     for id in ["w1", "w2"] {
       var sick = pulse(id, labels: ["platform": "apns"], gauges: ["fanfare_circuit_state": id == "w1" ? 1 : 2])
       sick.problems = [
-        Pulse.Problem(
-          check: "worker",
-          problem: "default/apns: the push service is unavailable: Silence; other/fcm: x; default/apns: no route")
-      ]
+        "default/apns: the push service is unavailable: Silence", "default/fcm: x", "default/apns: no route",
+      ].map { Pulse.Problem(check: "worker", problem: $0, hubs: [.default]) }
       board.receive(sick, at: clock.now())
     }
     board.receive(pulse("l1", role: "ledger"), at: clock.now())
@@ -195,7 +338,7 @@ import Testing
     #expect(
       findings[0] == "The circuit of apns is open at 2 of 2 workers, its sends are deferred: the push service is "
         + "unavailable: Silence; no route.")
-    #expect(findings[1...].allSatisfy { $0.hasSuffix("worker: other/fcm: x") })
+    #expect(findings[1...].allSatisfy { $0.hasSuffix("worker: default/fcm: x") })
   }
 
   @Test func recordsSurviveTheTopicAndOthersAreSkipped() throws {

@@ -1,4 +1,5 @@
 import Dispatch
+import FanfareCore
 import NIOCore
 import NIOPosix
 import Synchronization
@@ -86,13 +87,13 @@ import Testing
           $0 += 1; return "\($0)"
         }
       }, limit: .seconds(60))
-    #expect(await check.problem() == "1")
-    #expect(await check.problem() == "2")
+    #expect(await check.problems().map(\.text) == ["1"])
+    #expect(await check.problems().map(\.text) == ["2"])
   }
 
   @Test func blockedEventLoopFailsLiveness() async throws {
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
-    #expect(await EventLoopsCheck(group: group).problem() == nil)
+    #expect(await EventLoopsCheck(group: group).problems().isEmpty)
     let health = HealthRegistry(
       liveness: [EventLoopsCheck(group: group)], readiness: [], limit: .milliseconds(20), now: Self.hastyClock())
     let release = DispatchSemaphore(value: 0)

@@ -20,15 +20,15 @@ struct Finding: Encodable, Hashable, Sendable {
   static func all(
     hub: String, members: [PulseBoard.Member], waiting: [PulseSnapshot.Waiting], outcomes: [PulseSnapshot.Outcome],
     deadLetters: [PulseSnapshot.DeadLetters], circuits: [PulseSnapshot.Circuit], expiries: [PulseSnapshot.Expiry],
-    metrics: [MetricSample.Series: PulseSnapshot.Metric], at now: UnixTime
+    metrics: [PulseSnapshot.Metric], at now: UnixTime
   ) -> [Finding] {
     let open = circuits.filter { $0.state > 0 }
     let places = open.map { "\(hub)/\($0.platform): " }
-    var findings = aboutProcesses(members, metrics, besides: places, at: now)
+    var findings = aboutProcesses(members, metrics, in: hub, besides: places, at: now)
     for (circuit, place) in zip(open, places) {
       var causes: [Substring] = []
-      for sentence in members.flatMap(\.pulse.problems).flatMap(sentences) where sentence.hasPrefix(place) {
-        let cause = sentence.dropFirst(place.count)
+      for problem in members.flatMap({ $0.problems(in: hub) }) where problem.problem.hasPrefix(place) {
+        let cause = problem.problem.dropFirst(place.count)
         if causes.count < 3, !causes.contains(cause) { causes.append(cause) }
       }
       let cause = causes.isEmpty ? "" : ": " + causes.joined(separator: "; ")
@@ -48,13 +48,13 @@ struct Finding: Encodable, Hashable, Sendable {
       findings.append(
         Finding(
           level: entry.oldestSeconds > 600 ? .critical : .warning,
-          text: "The oldest record of \(entry.topic) has waited for \(Int(entry.oldestSeconds)) s, with "
-            + "\(Int(entry.records)) records behind it.",
+          text: "The oldest record of \(entry.topic) has waited for \(Int(clamping: entry.oldestSeconds)) s, with "
+            + "\(Int(clamping: entry.records)) records behind it.",
           remedy: "Start more processes of the role \(entry.role), up to the number of partitions; look for an open "
             + "circuit, a quota or a slow database first."))
     }
     for expiry in expiries {
-      let days = Double(expiry.expiresAt - now.milliseconds) / 86_400_000
+      let days = (UnixTime(milliseconds: expiry.expiresAt) - now) / .seconds(86_400)
       guard days < 14 else { continue }
       let subject =
         expiry.subject == "certificate" ? "The listener's certificate" : "The credential of \(expiry.subject)"
@@ -63,11 +63,12 @@ struct Finding: Encodable, Hashable, Sendable {
       findings.append(
         Finding(
           level: days <= 0 ? .critical : .warning,
-          text: days <= 0 ? "\(subject) has expired." : "\(subject) expires in \(Int(days.rounded(.up))) days.",
+          text: days <= 0
+            ? "\(subject) has expired." : "\(subject) expires in \(Int(clamping: days.rounded(.up))) days.",
           remedy: "Replace the file that the configuration names; a running process takes it over without a restart."))
     }
     findings += aboutResults(outcomes, deadLetters)
-    let silent = members.count { !($0.pulse.hubs?.contains(hub) ?? true) }
+    let silent = members.count { !($0.hubs?.contains(hub) ?? true) }
     if silent > 0 {
       findings.append(
         Finding(
@@ -76,13 +77,13 @@ struct Finding: Encodable, Hashable, Sendable {
             + "that they report only the busiest ones.",
           remedy: "The processes' /metrics have the figures of all hubs."))
     }
-    for (series, metric) in metrics where series.name == "fanfare_sender_missing" && metric.value > 0 {
+    for metric in metrics where metric.name == SeriesTable.Use.senderMissing.rawValue && metric.value > 0 {
       findings.append(
         Finding(
           level: .warning,
-          text: "Devices of \(series.labels["platform"] ?? "a platform") are registered, but no worker has credentials "
+          text: "Devices of \(metric.labels["platform"] ?? "a platform") are registered, but no worker has credentials "
             + "for it; their sends wait in the retry topics.",
-          remedy: "Configure the platform's credentials under hub.\(series.labels["hub"] ?? "NAME"), or remove the "
+          remedy: "Configure the platform's credentials under hub.\(metric.labels["hub"] ?? "NAME"), or remove the "
             + "devices."))
     }
     let order = Level.allCases
@@ -92,26 +93,26 @@ struct Finding: Encodable, Hashable, Sendable {
   }
 
   private static func aboutProcesses(
-    _ members: [PulseBoard.Member], _ metrics: [MetricSample.Series: PulseSnapshot.Metric], besides places: [String],
+    _ members: [PulseBoard.Member], _ metrics: [PulseSnapshot.Metric], in hub: String, besides places: [String],
     at now: UnixTime
   ) -> [Finding] {
     var findings: [Finding] = []
     let active = members.filter { !$0.isSilent(at: now) }
-    func runs(_ metric: String) -> Bool { metrics.keys.contains { $0.name == metric } }
-    if !active.contains(where: { $0.pulse.process.role == "worker" }), !runs("fanfare_sends_in_flight") {
+    let hasWorker = metrics.contains { $0.name == SeriesTable.Use.sendsInFlight.rawValue }
+    if !active.contains(where: { $0.process.role == "worker" }), !hasWorker {
       findings.append(
         Finding(
           level: .critical, text: "No worker reports: sends are accepted and wait in Kafka.",
           remedy: "Start `fanfare worker`. Nothing is lost meanwhile, but a send expires after its time to live."))
     }
-    if !active.contains(where: { $0.pulse.process.role == "ledger" || $0.pulse.process.role == "demo" }) {
+    if !active.contains(where: { $0.process.role == "ledger" || $0.process.role == "demo" }) {
       findings.append(
         Finding(
           level: .warning, text: "No ledger reports: the state of sends on this page and in the API is old.",
           remedy: "Start `fanfare ledger`. It catches up from Kafka."))
     }
     for member in members {
-      let process = member.pulse.process
+      let process = member.process
       let name = "\(process.role) \(process.pid) on \(process.host)"
       if member.isSilent(at: now) {
         findings.append(
@@ -120,18 +121,17 @@ struct Finding: Encodable, Hashable, Sendable {
             remedy: "See whether it was killed or its machine is unreachable. Others take its partitions over."))
         continue
       }
-      for problem in member.pulse.problems {
-        let rest = sentences(problem).filter { sentence in !places.contains { sentence.hasPrefix($0) } }
-        guard !rest.isEmpty else { continue }
+      let others = member.problems(in: hub).filter { problem in !places.contains { problem.problem.hasPrefix($0) } }
+      for (check, problems) in Dictionary(grouping: others, by: \.check) {
         findings.append(
           Finding(
             level: .critical,
-            text: "The \(name) is not ready: \(problem.check): \(rest.joined(separator: "; "))",
-            remedy: "The Operations article lists the causes under `\(problem.check)`; `fanfare doctor` on its machine "
+            text: "The \(name) is not ready: \(check): \(problems.map(\.problem).joined(separator: "; "))",
+            remedy: "The Operations article lists the causes under `\(check)`; `fanfare doctor` on its machine "
               + "checks them."))
       }
     }
-    let versions = Set(active.map(\.pulse.process.version)).sorted()
+    let versions = Set(active.map(\.process.version)).sorted()
     if versions.count > 1 {
       findings.append(
         Finding(
@@ -139,11 +139,6 @@ struct Finding: Encodable, Hashable, Sendable {
           remedy: "That is so during an upgrade; otherwise upgrade the others."))
     }
     return findings
-  }
-
-  /// A worker joins its problems: each of a platform begins with `hub/platform: `.
-  private static func sentences(_ problem: Pulse.Problem) -> [String] {
-    problem.problem.split(separator: "; ").map(String.init)
   }
 
   private static func aboutResults(
@@ -160,17 +155,19 @@ struct Finding: Encodable, Hashable, Sendable {
       findings.append(
         Finding(
           level: .warning,
-          text: "\(Int((failed / total * 100).rounded())) % of the pushes to \(platform) in the last 15 minutes were "
+          text:
+            "\(Int(clamping: (failed / total * 100).rounded())) % of the pushes to \(platform) in the last 15 minutes were "
             + "not delivered, most of them: \(worst.reason.isEmpty ? worst.outcome : worst.reason).",
           remedy: "The reason is the service's own word; look it up in its documentation. Pause a broadcast that "
             + "causes it."))
     }
     let dead = deadLetters.reduce(0) { $0 + $1.quarterHour }
     if dead > 0 {
-      let reasons = deadLetters.map { "\($0.reason) \(Int($0.quarterHour))" }.joined(separator: ", ")
+      let reasons = deadLetters.map { "\($0.reason) \(Int(clamping: $0.quarterHour))" }.joined(separator: ", ")
       findings.append(
         Finding(
-          level: .warning, text: "\(Int(dead)) records became dead letters in the last 15 minutes: \(reasons).",
+          level: .warning,
+          text: "\(Int(clamping: dead)) records became dead letters in the last 15 minutes: \(reasons).",
           remedy: "See the page Dead letters: mend the cause, then redrive them."))
     }
     return findings

@@ -15,17 +15,26 @@ struct PulseBoard: Sendable {
   /// After this time without a pulse a process is forgotten.
   static let memory = Duration.seconds(60)
 
-  /// A process that reports.
+  /// A process that reports. Its series have the numbers of the board's table.
   struct Member: Sendable {
-    fileprivate(set) var pulse: Pulse
-    fileprivate(set) var seenAt: UnixTime
+    let process: Pulse.Process
+    let problems: [Pulse.Problem]
+    let segments: [Pulse.Segments]
+    /// The hubs whose series it reports; nil for all.
+    let hubs: [String]?
+    /// By its own clock.
+    fileprivate let time: UnixTime
+    let seenAt: UnixTime
+    fileprivate(set) var values: [Int: Double] = [:]
     /// Growth per second of the counters, from the last two pulses.
-    fileprivate(set) var rates: [MetricSample.Series: Double] = [:]
-    fileprivate var counters: [MetricSample.Series: Double] = [:]
+    fileprivate(set) var rates: [Int: Double] = [:]
 
     func isSilent(at now: UnixTime) -> Bool { now - seenAt > PulseBoard.patience }
+    /// The problems that operators of the hub may read.
+    func problems(in hub: String) -> [Pulse.Problem] { problems.filter { $0.hubs?.contains(hub) ?? true } }
   }
 
+  private(set) var series: SeriesTable
   private(set) var members: [String: Member] = [:]
   /// By hub.
   private(set) var histories: [String: History] = [:]
@@ -34,7 +43,7 @@ struct PulseBoard: Sendable {
   /// When the last point was recorded.
   private(set) var tickedAt: UnixTime?
 
-  private static let tallied: Set<String> = ["fanfare_push_outcomes_total", "fanfare_dead_letters_total"]
+  init(scope: PulseScope = PulseScope()) { series = SeriesTable(scope: scope) }
 
   /// Takes a pulse in. `now` is the reader's clock: those of the processes may differ.
   mutating func receive(_ pulse: Pulse, at now: UnixTime) {
@@ -44,21 +53,29 @@ struct PulseBoard: Sendable {
       return
     }
     guard members[id] != nil || members.count < Self.maximumProcesses else { return }
-    var member = Member(pulse: pulse, seenAt: now)
-    for sample in pulse.samples where sample.kind == .counter { member.counters[sample.series] = sample.value }
+    var member = Member(
+      process: pulse.process, problems: pulse.problems, segments: pulse.segments, hubs: pulse.hubs, time: pulse.time,
+      seenAt: now)
+    member.values.reserveCapacity(pulse.samples.count)
+    for sample in pulse.samples {
+      if let number = series.number(of: sample.series) { member.values[number] = sample.value }
+    }
     if let former = members[id] {
       // By the process's own clock, which measures its own interval best.
-      let seconds = (pulse.time - former.pulse.time) / .seconds(1)
+      let seconds = (pulse.time - former.time) / .seconds(1)
       guard seconds > 0 else { return }
-      for (series, value) in member.counters {
+      for (number, value) in member.values where series.entries[number].series.kind == .counter {
         // A series that the former record has left out may have any past.
-        if former.counters[series] == nil, former.pulse.hubs != nil { continue }
-        let before = former.counters[series] ?? 0
+        if former.values[number] == nil, former.hubs != nil { continue }
+        let before = former.values[number] ?? 0
         // A counter that has fallen began again.
         let growth = value >= before ? value - before : value
         guard growth > 0 else { continue }
-        member.rates[series] = growth / seconds
-        if Self.tallied.contains(series.name) { count(growth, of: series, at: now) }
+        member.rates[number] = growth / seconds
+        switch series.entries[number].use {
+        case .outcomes, .deadLetters: count(growth, of: series.entries[number].series, at: now)
+        default: break
+        }
       }
     }
     members[id] = member
@@ -73,19 +90,21 @@ struct PulseBoard: Sendable {
   mutating func tick(at now: UnixTime) {
     tickedAt = now
     members = members.filter { now - $0.value.seenAt <= Self.memory }
+    if series.isFull { forgetSeries() }
     let minute = now.seconds / 60
     for series in tallies.keys { tallies[series]?.advance(to: minute) }
     var points: [String: History.Point] = [:]
     for hub in histories.keys { points[hub] = History.Point() }
     var oldest = 0.0
     for member in members.values where !member.isSilent(at: now) {
-      for (series, rate) in member.rates {
-        guard let hub = series.labels["hub"] else { continue }
-        switch series.name {
-        case "fanfare_sends_accepted_total": points[hub, default: History.Point()].accepted += rate
-        case "fanfare_sends_dispatched_total": points[hub, default: History.Point()].dispatched += rate
-        case "fanfare_push_outcomes_total":
-          if series.labels["outcome"] == "delivered" {
+      for (number, rate) in member.rates {
+        let entry = series.entries[number]
+        guard let use = entry.use, let hub = entry.series.labels["hub"] else { continue }
+        switch use {
+        case .accepted: points[hub, default: History.Point()].accepted += rate
+        case .dispatched: points[hub, default: History.Point()].dispatched += rate
+        case .outcomes:
+          if entry.series.labels["outcome"] == "delivered" {
             points[hub, default: History.Point()].delivered += rate
           } else {
             points[hub, default: History.Point()].failed += rate
@@ -93,23 +112,49 @@ struct PulseBoard: Sendable {
         default: break
         }
       }
-      for sample in member.pulse.samples {
+      for (number, value) in member.values {
+        let entry = series.entries[number]
         // The history of a hub begins when it is known, not with its first send.
-        if let hub = sample.labels["hub"], points[hub] == nil { points[hub] = History.Point() }
-        switch sample.name {
-        case "fanfare_pushes_in_flight":
-          if let hub = sample.labels["hub"] { points[hub, default: History.Point()].inFlight += sample.value }
+        let hub = entry.series.labels["hub"]
+        if let hub, points[hub] == nil { points[hub] = History.Point() }
+        switch entry.use {
+        case .pushesInFlight: if let hub { points[hub, default: History.Point()].inFlight += value }
         // Segments of a paused or slow broadcast wait on purpose.
-        case "fanfare_consumer_lag_seconds" where sample.labels["topic"]?.hasSuffix(".segments") != true:
-          oldest = max(oldest, sample.value)
+        case .lagSeconds where entry.series.labels["topic"]?.hasSuffix(".segments") != true:
+          guard let hubs = entry.hubs else {
+            oldest = max(oldest, value)
+            continue
+          }
+          for hub in hubs { points[hub]?.oldest.raise(to: value) }
         default: break
         }
       }
     }
     for (hub, point) in points where histories[hub] != nil || histories.count < Self.maximumHubs {
       var point = point
-      point.oldest = oldest
+      point.oldest.raise(to: oldest)
       histories[hub, default: History()].append(point)
     }
+  }
+
+  /// Makes room in the table: series come and go with processes, hubs and reasons.
+  private mutating func forgetSeries() {
+    let moved = series.keep(only: Set(members.values.flatMap(\.values.keys)))
+    for id in members.keys {
+      guard var member = members[id] else { continue }
+      member.values = member.values.renumbered(moved)
+      member.rates = member.rates.renumbered(moved)
+      members[id] = member
+    }
+  }
+}
+
+extension Double {
+  fileprivate mutating func raise(to other: Double) { self = max(self, other) }
+}
+
+extension [Int: Double] {
+  fileprivate func renumbered(_ moved: [Int: Int]) -> Self {
+    Dictionary(uniqueKeysWithValues: compactMap { number, value in moved[number].map { ($0, value) } })
   }
 }

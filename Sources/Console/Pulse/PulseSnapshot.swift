@@ -4,14 +4,20 @@ import Operations
 
 /// The state of the deployment as callers of one hub see it. Times are milliseconds since 1970.
 ///
-/// Series of other hubs are left out; processes and topics belong to all.
+/// Series, problems and ingress topics of other hubs are left out; processes and other topics belong to all. Each list
+/// is bounded, because anyone who may write to the pulse topic determines its length.
 struct PulseSnapshot: Encodable, Sendable {
+  /// Why a process cannot do its job.
+  struct Problem: Encodable, Sendable {
+    let check, problem: String
+  }
+
   struct Process: Encodable, Sendable {
     let id, role, version, host: String
     let pid: Int32
     let startedAt, seenAt: Int64
     let isSilent: Bool
-    let problems: [Pulse.Problem]
+    let problems: [Problem]
     /// Of a core.
     let cpu: Double
     let memory: Double
@@ -72,6 +78,11 @@ struct PulseSnapshot: Encodable, Sendable {
     let accepted, dispatched, delivered, failed, inFlight, oldest: [Double]
   }
 
+  /// The most rows of a list, of a process's list, and of `metrics`.
+  static let maximumRows = 200
+  static let maximumOfProcess = 30
+  static let maximumMetrics = 2000
+
   let at: Int64
   let hub: String
   let figures: Figures
@@ -100,11 +111,11 @@ extension PulseSnapshot {
   /// `isWhole`: with the history and all metrics.
   init(of board: PulseBoard, hub: String, isWhole: Bool, at now: UnixTime) {
     let members = board.members.values.sorted {
-      let (left, right) = ($0.pulse.process, $1.pulse.process)
+      let (left, right) = ($0.process, $1.process)
       return (left.role, left.host, left.startedAt, left.id) < (right.role, right.host, right.startedAt, right.id)
     }
-    let active = members.filter { !$0.isSilent(at: now) }
-    func isVisible(_ labels: [String: String]) -> Bool { labels["hub"].map { $0 == hub } ?? true }
+    let entries = board.series.entries
+    let isVisible = entries.map { $0.isVisible(in: hub) }
 
     self.hub = hub
     at = now.milliseconds
@@ -112,64 +123,76 @@ extension PulseSnapshot {
     figures = Figures(
       accepted: point.accepted, dispatched: point.dispatched, delivered: point.delivered, failed: point.failed,
       inFlight: point.inFlight, oldest: point.oldest)
-    processes = members.map { Process($0, of: hub, at: now) }
+    processes = members.map { Process($0, entries, isVisible, of: hub, at: now) }
 
-    var metrics: [MetricSample.Series: Metric] = [:]
+    var sums = [Double?](repeating: nil, count: entries.count)
+    var rates = [Double](repeating: 0, count: entries.count)
     var waiting: [String: Waiting] = [:]
     var circuits: [String: [Double]] = [:]
     var expiries: [String: Double] = [:]
-    for member in active {
-      for sample in member.pulse.samples where isVisible(sample.labels) {
-        metrics[
-          sample.series,
-          default: Metric(name: sample.name, kind: sample.kind, labels: sample.labels, value: 0, perSecond: 0)
-        ].value += sample.value
-        if let rate = member.rates[sample.series] { metrics[sample.series]?.perSecond += rate }
-        let role = member.pulse.process.role
-        switch sample.name {
-        case "fanfare_consumer_lag_records", "fanfare_consumer_lag_seconds":
-          guard let topic = sample.labels["topic"] else { continue }
+    for member in members where !member.isSilent(at: now) {
+      for (number, rate) in member.rates { rates[number] += rate }
+      for (number, value) in member.values where isVisible[number] {
+        sums[number] = (sums[number] ?? 0) + value
+        guard let use = entries[number].use else { continue }
+        let labels = entries[number].series.labels
+        switch use {
+        case .lagRecords, .lagSeconds:
+          guard let topic = labels["topic"] else { continue }
+          let role = member.process.role
           let key = "\(topic) \(role)"
           var entry = waiting[key] ?? Waiting(topic: topic, role: role, records: 0, oldestSeconds: 0)
-          if sample.name.hasSuffix("_records") {
-            entry.records += sample.value
+          if use == .lagRecords {
+            entry.records += value
           } else {
-            entry.oldestSeconds = max(entry.oldestSeconds, sample.value)
+            entry.oldestSeconds = max(entry.oldestSeconds, value)
           }
           waiting[key] = entry
-        case "fanfare_circuit_state":
-          if let platform = sample.labels["platform"] { circuits[platform, default: []].append(sample.value) }
-        case "fanfare_push_credential_expiry_timestamp_seconds" where sample.value > 0:
-          if let platform = sample.labels["platform"] {
-            expiries[platform] = min(expiries[platform] ?? sample.value, sample.value)
-          }
-        case "fanfare_tls_certificate_expiry_timestamp_seconds" where sample.value > 0:
-          expiries["certificate"] = min(expiries["certificate"] ?? sample.value, sample.value)
+        case .circuit:
+          if let platform = labels["platform"] { circuits[platform, default: []].append(value) }
+        case .credential where value > 0:
+          if let platform = labels["platform"] { expiries[platform] = min(expiries[platform] ?? value, value) }
+        case .certificate where value > 0:
+          expiries["certificate"] = min(expiries["certificate"] ?? value, value)
         default: break
         }
       }
     }
-    self.waiting = waiting.values.sorted { ($0.topic, $0.role) < ($1.topic, $1.role) }
-    self.circuits = circuits.map { platform, states in
-      Circuit(
-        platform: platform, state: Int(states.max() ?? 0), workers: states.count, openAt: states.count { $0 > 0 })
-    }.sorted { $0.platform < $1.platform }
-    self.expiries = expiries.map { Expiry(subject: $0.key, expiresAt: Int64($0.value * 1000)) }
-      .sorted { $0.subject < $1.subject }
-    let tallies = board.tallies.filter { isVisible($0.key.labels) && $0.value.total > 0 }
-    outcomes = tallies.filter { $0.key.name == "fanfare_push_outcomes_total" }.map { series, tally in
+    self.waiting = waiting.values.sorted { ($0.topic, $0.role) < ($1.topic, $1.role) }.bounded
+    self.circuits =
+      circuits.map { platform, states in
+        Circuit(
+          platform: platform, state: Int(clamping: states.max() ?? 0), workers: states.count,
+          openAt: states.count { $0 > 0 })
+      }.sorted { $0.platform < $1.platform }.bounded
+    self.expiries =
+      expiries.map { Expiry(subject: $0.key, expiresAt: Int64(clamping: $0.value * 1000)) }
+      .sorted { $0.subject < $1.subject }.bounded
+    var perSecond: [MetricSample.Series: Double] = [:]
+    for (number, entry) in entries.enumerated() where entry.use == .outcomes { perSecond[entry.series] = rates[number] }
+    let tallies = board.tallies.filter { ($0.key.labels["hub"] ?? hub) == hub && $0.value.total > 0 }
+    outcomes = tallies.filter { $0.key.name == SeriesTable.Use.outcomes.rawValue }.map { series, tally in
       Outcome(
         platform: series.labels["platform"] ?? "", outcome: series.labels["outcome"] ?? "",
-        reason: series.labels["reason"] ?? "", perSecond: metrics[series]?.perSecond ?? 0, quarterHour: tally.total)
+        reason: series.labels["reason"] ?? "", perSecond: perSecond[series] ?? 0, quarterHour: tally.total)
     }.sorted { ($0.platform, $1.quarterHour, $0.reason) < ($1.platform, $0.quarterHour, $1.reason) }
-    deadLetters = tallies.filter { $0.key.name == "fanfare_dead_letters_total" }.map { series, tally in
+    deadLetters = tallies.filter { $0.key.name == SeriesTable.Use.deadLetters.rawValue }.map { series, tally in
       DeadLetters(reason: series.labels["reason"] ?? "", quarterHour: tally.total)
     }.sorted { $0.reason < $1.reason }
-    findings = Finding.all(
-      hub: hub, members: members, waiting: self.waiting, outcomes: outcomes, deadLetters: deadLetters,
-      circuits: self.circuits, expiries: self.expiries, metrics: metrics, at: now)
+    let metrics = zip(entries, zip(sums, rates)).compactMap { entry, value in
+      value.0.map { sum in
+        Metric(
+          name: entry.series.name, kind: entry.series.kind, labels: entry.series.labels, value: sum,
+          perSecond: value.1)
+      }
+    }
+    findings =
+      Finding.all(
+        hub: hub, members: members, waiting: self.waiting, outcomes: outcomes, deadLetters: deadLetters,
+        circuits: self.circuits, expiries: self.expiries, metrics: metrics, at: now
+      ).bounded
     guard isWhole else { return }
-    self.metrics = metrics.values.sorted { $0.name < $1.name }
+    self.metrics = Array(metrics.sorted { $0.name < $1.name }.prefix(Self.maximumMetrics))
     let points = board.histories[hub]?.points ?? []
     history = Past(
       until: (board.tickedAt ?? now).milliseconds, accepted: points.map(\.accepted),
@@ -179,23 +202,34 @@ extension PulseSnapshot {
 }
 
 extension PulseSnapshot.Process {
-  fileprivate init(_ member: PulseBoard.Member, of hub: String, at now: UnixTime) {
-    let process = member.pulse.process
+  fileprivate init(
+    _ member: PulseBoard.Member, _ entries: [SeriesTable.Entry], _ isVisible: [Bool], of hub: String, at now: UnixTime
+  ) {
+    let process = member.process
     (id, role, version, host, pid) = (process.id, process.role, process.version, process.host, process.pid)
     (startedAt, seenAt) = (process.startedAt, member.seenAt.milliseconds)
     isSilent = member.isSilent(at: now)
-    problems = member.pulse.problems
-    segments = member.pulse.segments.filter { $0.hub == hub }
+    problems = member.problems(in: hub).prefix(PulseSnapshot.maximumOfProcess).map {
+      PulseSnapshot.Problem(check: $0.check, problem: $0.problem)
+    }
+    segments = Array(member.segments.lazy.filter { $0.hub == hub }.prefix(PulseSnapshot.maximumOfProcess))
     var (cpu, memory, partitions) = (0.0, 0.0, [String: Int]())
-    for sample in member.pulse.samples {
-      switch sample.name {
-      case "process_cpu_seconds_total": cpu = member.rates[sample.series] ?? 0
-      case "process_resident_memory_bytes": memory = sample.value
-      case "fanfare_consumer_partitions":
-        if let topic = sample.labels["topic"] { partitions[topic, default: 0] += Int(sample.value) }
+    for (number, value) in member.values where isVisible[number] {
+      switch entries[number].use {
+      case .cpu: cpu = member.rates[number] ?? 0
+      case .memory: memory = value
+      case .partitions:
+        guard let topic = entries[number].series.labels["topic"],
+          partitions[topic] != nil || partitions.count < PulseSnapshot.maximumOfProcess
+        else { continue }
+        partitions[topic, default: 0].addClamped(Int(clamping: value))
       default: break
       }
     }
     (self.cpu, self.memory, self.partitions) = (cpu, memory, partitions)
   }
+}
+
+extension Array {
+  fileprivate var bounded: Self { Array(prefix(PulseSnapshot.maximumRows)) }
 }

@@ -5,8 +5,9 @@ import NIOCore
 
 /// What all processes of the deployment report about themselves, aggregated.
 package protocol PulseSource: Sendable {
-  /// Everything that is known, with the last 15 minutes, as callers of a hub may see it: a JSON document.
-  func snapshot(of hub: HubName) throws -> [UInt8]
+  /// Everything that is known, with the last 15 minutes, as callers of a hub may see it: a JSON document, made at most
+  /// once a second.
+  func snapshot(of hub: HubName) async throws -> [UInt8]
 
   /// Waits for the next second, at most about two, and returns the state without the past: a JSON document without line
   /// breaks. Returns nil if too many callers wait.
@@ -27,7 +28,7 @@ struct PulseRoutes: Sendable {
       guard let source else { throw Refusal(.notFound, "this server does not serve the pulse: see console.enabled") }
       let accepted = request.headers[.accept] ?? ""
       guard accepted.contains("text/event-stream") else {
-        return .json(try source.snapshot(of: caller.hub.name), isPrivate: true)
+        return .json(try await source.snapshot(of: caller.hub.name), isPrivate: true)
       }
       guard let state = try await source.next(of: caller.hub.name) else {
         throw Refusal(.overloaded, "too many callers wait for the pulse")

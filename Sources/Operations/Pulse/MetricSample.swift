@@ -18,10 +18,14 @@ package struct MetricSample: Hashable, Sendable, Codable {
   /// Identifies the series within a process.
   package struct Series: Hashable, Sendable {
     package let name: String
+    package let kind: Kind
     package let labels: [String: String]
+
+    /// The bytes of its texts.
+    var size: Int { labels.reduce(name.utf8.count) { $0 + $1.key.utf8.count + $1.value.utf8.count } }
   }
 
-  package var series: Series { Series(name: name, labels: labels) }
+  package var series: Series { Series(name: name, kind: kind, labels: labels) }
 
   /// Parses labels as the exposition writes them: `a="1",b="2"`.
   static func labels(_ text: String) -> [String: String] {

@@ -27,7 +27,10 @@ extension Pulse {
   ///
   /// If there are more, those without a hub come first, then the series that the page shows, hub by hub with the
   /// busiest first, then the other series of these hubs likewise. `hubs` names the hubs that are reported.
+  ///
+  /// `fanfare_ready` is left out: its checks name hubs and hooks, and `problems` has their results.
   package mutating func report(_ all: [MetricSample]) {
+    let all = all.filter { $0.name != "fanfare_ready" }
     (samples, hubs) = (all, nil)
     guard all.count > Self.maximumSamples else { return }
     var perHub: [String: HubSeries] = [:]

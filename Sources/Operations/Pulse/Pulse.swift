@@ -27,8 +27,13 @@ package struct Pulse: Hashable, Sendable {
     package let check: String
     /// In words, without secrets.
     package let problem: String
+    /// The hubs whose operators may read it; nil for those of all.
+    package let hubs: [String]?
 
-    package init(check: String, problem: String) { (self.check, self.problem) = (check, problem) }
+    package init(check: String, problem: String, hubs: Set<HubName>? = nil) {
+      (self.check, self.problem) = (check, problem)
+      self.hubs = hubs.map { $0.map(\.rawValue).sorted() }
+    }
   }
 
   /// A worker's share of a broadcast.
@@ -61,6 +66,12 @@ package struct Pulse: Hashable, Sendable {
 extension Pulse {
   /// The most bytes of a record that is read.
   package static let maximumRecordSize = 1_000_000
+  /// The most problems, and the most segments, of a record.
+  package static let maximumEntries = 50
+  /// The most bytes of a series: its name and its labels.
+  package static let maximumSeriesSize = 512
+  /// The most bytes of another text: a name, a version, a problem.
+  package static let maximumTextSize = 512
   private static let type = "fanfare.pulse.v1"
 
   /// A CloudEvent like all records. Unknown members are ignored.
@@ -94,18 +105,57 @@ extension Pulse {
   }
 
   /// Reads a record; nil if it is of another type or malformed.
+  ///
+  /// Whoever may write to the topic must not be able to fill the readers' memory or to end them. So what is too large or
+  /// too much is left out: samples beyond 2^53, which are no exact integers, and long series; series that come again and
+  /// those beyond `maximumSamples`; problems and segments beyond `maximumEntries`. A longer text is cut, a process with a
+  /// longer name is ignored.
   package init?(record: some Collection<UInt8>) {
     guard record.count <= Self.maximumRecordSize,
       // A record that cannot be read is skipped: the process sends another one within a second.
       let read = try? JSONDecoder().decode(Record.self, from: Data(record)), read.type == Self.type,
       let time = UnixTime(read.time)
     else { return nil }
-    self.init(process: read.data.process, time: time)
-    isLast = read.data.last ?? false
-    problems = read.data.problems
-    // Whoever may write to the topic must not be able to end its readers: larger ones are not exact integers.
-    samples = read.data.samples.filter { $0.value.magnitude <= 0x1p53 }
-    hubs = read.data.hubs
-    segments = read.data.segments ?? []
+    let (process, data) = (read.data.process, read.data)
+    for text in [process.id, process.role, process.version, process.host]
+    where text.utf8.count > Self.maximumTextSize { return nil }
+    self.init(process: process, time: time)
+    isLast = data.last ?? false
+    problems = data.problems.prefix(Self.maximumEntries).map(\.bounded)
+    samples = Self.bounded(data.samples)
+    hubs = data.hubs.map { $0.filter { HubName($0) != nil }.prefix(Self.maximumSamples) }.map(Array.init)
+    segments = (data.segments ?? []).filter(\.isBounded).prefix(Self.maximumEntries).map(\.self)
   }
+
+  private static func bounded(_ all: [MetricSample]) -> [MetricSample] {
+    var known: Set<MetricSample.Series> = []
+    var bounded: [MetricSample] = []
+    for sample in all where bounded.count < maximumSamples {
+      guard sample.value.magnitude <= 0x1p53, sample.series.size <= maximumSeriesSize,
+        known.insert(sample.series).inserted
+      else { continue }
+      bounded.append(sample)
+    }
+    return bounded
+  }
+}
+
+extension Pulse.Problem {
+  private init(check: String, problem: String, hubs: [String]?) {
+    (self.check, self.problem, self.hubs) = (check, problem, hubs)
+  }
+
+  fileprivate var bounded: Self {
+    func bounded(_ text: String) -> String {
+      text.utf8.count <= Pulse.maximumTextSize
+        ? text : String(decoding: text.utf8.prefix(Pulse.maximumTextSize), as: UTF8.self) + "…"
+    }
+    return Self(
+      check: bounded(check), problem: bounded(problem),
+      hubs: hubs.map { $0.filter { HubName($0) != nil }.prefix(Pulse.maximumSamples) }.map(Array.init))
+  }
+}
+
+extension Pulse.Segments {
+  fileprivate var isBounded: Bool { HubName(hub) != nil && SendID(send) != nil }
 }

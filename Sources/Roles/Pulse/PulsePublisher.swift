@@ -80,8 +80,8 @@ package final class PulsePublisher: Service, NamedService {
     Task { [self] in
       let report = await health.readiness()
       state.withLock { state in
-        state.problems = report.checks.compactMap { check in
-          check.problem.map { Pulse.Problem(check: check.name, problem: $0) }
+        state.problems = report.checks.flatMap { check in
+          check.problems.map { Pulse.Problem(check: check.name, problem: $0.text, hubs: $0.hubs) }
         }
       }
     }

@@ -22,6 +22,7 @@ struct HookSettings: Sendable {
   private let trustRootsFile: String?
 
   var name: String { configuration.name }
+  var hubs: Set<HubName> { configuration.hubs }
   var files: [String] { [secretFile.path] }
 
   init(_ name: String, hubs: Set<HubName>, from reader: SettingsReader) throws(SettingsError) {

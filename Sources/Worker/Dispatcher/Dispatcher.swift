@@ -153,16 +153,16 @@ struct Dispatcher: Sendable {
   }
 
   /// Why the worker is not ready, in sentences that name no send, user or device; empty when it is.
-  var readinessProblems: [String] {
-    var problems: [String] = []
-    if !partitions.hasBeenAssigned { problems.append("no partition has been assigned yet") }
-    if broadcasts.failures > 0 { problems.append("the registry cannot be asked about broadcasts") }
-    if lookUps.failures > 0 { problems.append("the registry cannot be asked") }
-    if let problem = refusals.problem { problems.append(problem) }
+  var readinessProblems: [ReadinessProblem] {
+    var problems: [ReadinessProblem] = []
+    if !partitions.hasBeenAssigned { problems.append(ReadinessProblem("no partition has been assigned yet")) }
+    if broadcasts.failures > 0 { problems.append(ReadinessProblem("the registry cannot be asked about broadcasts")) }
+    if lookUps.failures > 0 { problems.append(ReadinessProblem("the registry cannot be asked")) }
+    if let problem = refusals.problem { problems.append(ReadinessProblem(problem)) }
     for place in unserved.places {
       problems.append(
-        "\(table.hub(ofSender: place))/\(table.platform(ofSender: place)): no credentials are configured, but devices "
-          + "are registered; sends to them are deferred")
+        table.problem(
+          ofSender: place, "no credentials are configured, but devices are registered; sends to them are deferred"))
     }
     for (number, lane) in lanes.enumerated() where lane.isStopped {
       let cause =
@@ -170,8 +170,8 @@ struct Dispatcher: Sendable {
         case .configuration: "the push service refuses the configuration"
         case .outage: "the push service is unavailable"
         }
-      let reason = lane.reason.isEmpty ? "" : ": \(lane.reason)"
-      problems.append("\(table.hub(ofSender: number))/\(table.platform(ofSender: number)): \(cause)\(reason)")
+      problems.append(
+        table.problem(ofSender: number, cause + (lane.reason.isEmpty ? "" : ": \(lane.reason)")))
     }
     return problems
   }

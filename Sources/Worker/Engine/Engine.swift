@@ -22,12 +22,12 @@ struct Engine {
   /// Told about the held segments of broadcasts once a second.
   let reportSegments: @Sendable ([HeldSegments]) -> Void
   /// Told when the readiness problems change.
-  let reportReadiness: @Sendable ([String]) -> Void
+  let reportReadiness: @Sendable ([ReadinessProblem]) -> Void
 
   var dispatcher: Dispatcher
   var table: SenderTable { dispatcher.table }
   var metrics: WorkerMetrics
-  private var readinessProblems: [String]
+  private var readinessProblems: [ReadinessProblem]
   private var lagDue: Int64 = 0
   private var failure: RDKafkaError?
 
@@ -36,7 +36,7 @@ struct Engine {
     registry: any DeviceRegistry, broadcasts: any BroadcastStore & PushQuotaStore, table: SenderTable,
     topics: Topics, clock: any WallClock, delays: any DelayClock, mailbox: Mailbox, logger: Logger,
     spans: (any SpanSink)?, reportSegments: @escaping @Sendable ([HeldSegments]) -> Void,
-    reportReadiness: @escaping @Sendable ([String]) -> Void
+    reportReadiness: @escaping @Sendable ([ReadinessProblem]) -> Void
   ) {
     self.configuration = configuration
     self.source = source

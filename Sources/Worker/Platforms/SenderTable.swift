@@ -40,6 +40,12 @@ struct SenderTable: Sendable {
 
   func hub(ofSender sender: Int) -> HubName { hubs[sender / 3] }
   func platform(ofSender sender: Int) -> Platform { Platform.allCases[sender % 3] }
+
+  /// A readiness problem of the sender's hub. Its text begins with `hub/platform: `.
+  func problem(ofSender sender: Int, _ text: String) -> ReadinessProblem {
+    let hub = hub(ofSender: sender)
+    return ReadinessProblem("\(hub)/\(platform(ofSender: sender)): \(text)", hubs: [hub])
+  }
 }
 
 extension Platform {

@@ -212,7 +212,7 @@ struct Readiness {
     while true {
       var waiting: [String] = []
       for check in checks {
-        if let problem = await check.problem() { waiting.append("\(check.name): \(problem)") }
+        waiting += await check.problems().map { "\(check.name): \($0.text)" }
       }
       if waiting.isEmpty { return }
       if !hasComplained, ContinuousClock.now - start > .seconds(10) {

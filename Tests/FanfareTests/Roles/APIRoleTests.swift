@@ -31,7 +31,7 @@ import Testing
     }
 
     func problem(of check: String) async throws -> String? {
-      try await #require(checks.first { $0.name == check }).problem()
+      try await #require(checks.first { $0.name == check }).problems().first?.text
     }
 
     /// Sends a request over a new connection and returns the status. With a body the method is POST.

@@ -1,3 +1,4 @@
+import FanfareCore
 import Testing
 
 @testable import Operations
@@ -5,11 +6,12 @@ import Testing
 
 /// The messages that a service manager gets about a role.
 struct ServiceStateTests {
-  private let alive = HealthReport(checks: [.init(name: "event loops", problem: nil)])
-  private let stuck = HealthReport(checks: [.init(name: "event loops", problem: "did not answer")])
-  private let ready = HealthReport(checks: [.init(name: "kafka", problem: nil)])
+  private let alive = HealthReport(checks: [.init(name: "event loops", problems: [])])
+  private let stuck = HealthReport(checks: [.init(name: "event loops", problems: [ReadinessProblem("did not answer")])])
+  private let ready = HealthReport(checks: [.init(name: "kafka", problems: [])])
   private let waiting = HealthReport(checks: [
-    .init(name: "kafka", problem: "no broker\nREADY=1"), .init(name: "registry", problem: "is away"),
+    .init(name: "kafka", problems: [ReadinessProblem("no broker\nREADY=1")]),
+    .init(name: "registry", problems: [ReadinessProblem("is away")]),
   ])
 
   @Test func roleThatLosesItsReadinessStaysStartedAndSaysWhy() {
@@ -41,7 +43,9 @@ struct ServiceStateTests {
 
   @Test func longStatusFitsIntoAMessage() {
     var state = ServiceState(isWatched: true)
-    let report = HealthReport(checks: [.init(name: "kafka", problem: String(repeating: "é", count: 9000))])
+    let report = HealthReport(checks: [
+      .init(name: "kafka", problems: [ReadinessProblem(String(repeating: "é", count: 9000))])
+    ])
     let message = state.observe(liveness: alive, readiness: report).joined(separator: "\n")
     #expect(message.utf8.count < 4096)
   }

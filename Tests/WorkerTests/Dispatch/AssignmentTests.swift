@@ -9,7 +9,7 @@ struct AssignmentTests {
   @Test func assignmentTakesEffectAtOnce() {
     let completions = Completions()
     var desk = Desk(assign: false)
-    #expect(desk.dispatcher.readinessProblems == ["no partition has been assigned yet"])
+    #expect(desk.dispatcher.readinessProblems.map(\.text) == ["no partition has been assigned yet"])
     desk.turn { $0.dispatcher.assign([Desk.partition], completions.rebalance(), at: $0.now, into: &$1) }
     #expect(completions.count == 1)
     #expect(desk.dispatcher.readinessProblems.isEmpty)

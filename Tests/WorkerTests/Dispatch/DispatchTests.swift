@@ -64,7 +64,7 @@ struct DispatchTests {
       #expect(desk.unacknowledged.count == 1)
       #expect(desk.position == nil)
     }
-    #expect(desk.dispatcher.readinessProblems == ["fanfare.status: unauthorized"])
+    #expect(desk.dispatcher.readinessProblems.map(\.text) == ["fanfare.status: unauthorized"])
     desk.acknowledge()
     #expect(desk.position == 1)
     #expect(desk.statuses.count == 1)

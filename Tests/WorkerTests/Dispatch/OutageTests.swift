@@ -33,7 +33,9 @@ struct OutageTests {
       desk.alarms.contains {
         if case .serviceUnavailable(sender: 0, reason: "ServiceUnavailable") = $0 { true } else { false }
       })
-    #expect(desk.dispatcher.readinessProblems == ["default/apns: the push service is unavailable: ServiceUnavailable"])
+    let problem = ReadinessProblem(
+      "default/apns: the push service is unavailable: ServiceUnavailable", hubs: [.default])
+    #expect(desk.dispatcher.readinessProblems == [problem])
     let before = desk.pushes.count
     for number in 20..<100 { desk.deliver(desk.send(to: .user("u\(number)"))) }
     let later = desk.pushes[before...]
