@@ -332,6 +332,18 @@ import Testing
     #expect(throws: RecordError(.undecodable, detail)) { try StatusRecord.decode(Array(record.utf8)[...]) }
   }
 
+  /// One device's send has no pages; such a record would only make readers count.
+  @Test(arguments: [
+    (Audience.registration(.random()), 0, 2, false), (.device(.fcm, handle: "t"), 0, 2, false),
+    (.everyone, 0, 5, true), (.everyone, 1, 5, false), (.user("bob"), 0, 5, true),
+  ])
+  func spanIsWithinThePagesOfABroadcast(audience: Audience, part: Int, span: Int, isRead: Bool) {
+    let status = StatusRecord(
+      send: .random(), hub: .default, part: part, parts: 5, span: span, attempt: .random(), state: .cancelled,
+      sender: nil, audience: audience, acceptedAt: Self.time, settledAt: Self.time, devices: [])
+    #expect(((try? StatusRecord.decode(status.encoded()[...])) == status) == isRead)
+  }
+
   /// If a member is repeated the last one counts, also for lists and counts.
   @Test func repeatedDevicesAndCountsAreReplacedByTheLast() throws {
     let devices = [DeviceResult.Outcome.delivered, .failed].map {

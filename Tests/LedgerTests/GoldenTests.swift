@@ -29,7 +29,8 @@ import Testing
     let columns = try Self.columns(of: path)
     let store = try LedgerStore(directory.settings("old"), clock: Self.clock)
     let present = try Self.columns(of: path)
-    let added = ["sends", "attempts"].flatMap { table in ["failures", "times"].map { "\(table).\($0)" } }
+    let added =
+      ["sends", "attempts"].flatMap { table in ["failures", "times"].map { "\(table).\($0)" } } + ["parts.span"]
     #expect(columns.isSubset(of: present) && present.subtracting(columns).isSubset(of: added))
     let schema = try Self.schema(of: path)
     try GoldenFile("ledger.txt").expect(try await Self.survey(store))

@@ -83,8 +83,9 @@ extension StatusRecord {
     }
     let number = try required(part, "part")
     guard (0..<parts).contains(number) else { throw JSONError(field: "part", problem: "must be 0 to \(parts - 1)") }
-    guard number + span <= parts, span == 1 || (devices.isEmpty && counts.isEmpty) else {
-      throw JSONError(field: "span", problem: "must end within the parts, and have no results")
+    guard number + span <= parts, span == 1 || (devices.isEmpty && counts.isEmpty && audience?.mayHavePages != false)
+    else {
+      throw JSONError(field: "span", problem: "must end within the parts of a broadcast, and have no results")
     }
     return StatusRecord(
       send: try required(send, "send"), hub: try required(hub, "hub"), part: Int(number), parts: Int(parts),

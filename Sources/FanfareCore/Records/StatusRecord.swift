@@ -80,19 +80,6 @@ package struct StatusRecord: Hashable, Sendable {
   }
 }
 
-extension StatusRecord {
-  /// A record for each work item that this one stands for.
-  package var eachPart: [StatusRecord] {
-    guard span > 1 else { return [self] }
-    return (part..<part + span).map { number in
-      StatusRecord(
-        send: send, hub: hub, part: number, parts: parts, attempt: attempt, state: state, sender: sender,
-        audience: audience, acceptedAt: acceptedAt, settledAt: settledAt, devices: [], traceparent: traceparent,
-        tracestate: tracestate)
-    }
-  }
-}
-
 /// The final result of a send on one device.
 package struct DeviceResult: Hashable, Sendable {
   /// The kinds of results.

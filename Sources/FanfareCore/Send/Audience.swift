@@ -46,6 +46,14 @@ package enum Audience: Hashable, Sendable {
     }
   }
 
+  /// Whether a send to it can go out in pages: a broadcast, or a send to a user with very many devices.
+  package var mayHavePages: Bool {
+    switch self {
+    case .registration, .device: false
+    case .user, .tag, .tags, .expression, .everyone: true
+    }
+  }
+
   /// The key of a send's record: the user's tag, or the send's id if there is no single user.
   ///
   /// Sends to one user therefore share a partition and stay in order.

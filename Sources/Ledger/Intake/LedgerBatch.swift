@@ -75,12 +75,7 @@ package struct LedgerBatch: Sendable {
     {
       traces.append(LedgerTrace(parent: parent, send: status.send, hub: status.hub, state: status.state))
     }
-    if status.span == 1 {
-      entries.append(.settled(LedgerEntry.Settlement(status, maximumDevices: maximumDevices)))
-    } else {
-      // Each page counts once, whichever records tell of it.
-      entries += status.eachPart.map { .settled(LedgerEntry.Settlement($0, maximumDevices: maximumDevices)) }
-    }
+    entries.append(.settled(LedgerEntry.Settlement(status, maximumDevices: maximumDevices)))
   }
 }
 

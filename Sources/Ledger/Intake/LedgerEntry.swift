@@ -25,12 +25,14 @@ enum LedgerEntry: Sendable {
     }
   }
 
-  /// A settled work item, from the status topic.
+  /// A settled work item, or several consecutive ones, from the status topic.
   final class Settlement: Sendable {
     let send: SendID
     let hub: HubName
     let part: Int
     let parts: Int
+    /// The number of work items, from `part` on.
+    let span: Int
     let attempt: AttemptID?
     let state: StatusRecord.State
     let acceptedAt: UnixTime
@@ -50,6 +52,7 @@ enum LedgerEntry: Sendable {
       hub = record.hub
       part = record.part
       parts = record.parts
+      span = record.span
       attempt = record.attempt
       state = record.state
       acceptedAt = record.acceptedAt
@@ -62,8 +65,12 @@ enum LedgerEntry: Sendable {
       self.tally = tally
       devices = tally.total <= maximumDevices && record.counts.isEmpty ? record.devices : nil
       failures = FailureCounts(record.devices)
-      times = record.times
+      // Pages that ended without being pushed had no stages.
+      times = record.span == 1 ? record.times : SendTimes()
     }
+
+    /// The numbers of the work items.
+    var range: Range<Int> { part..<part + span }
 
     /// The stored form of `failures`; nil if they follow from `devices` or there are none.
     var storedFailures: [UInt8]? { devices == nil && !failures.isEmpty ? failures.storedBytes : nil }
@@ -127,6 +134,7 @@ extension StatusRecord {
       mix(attempt?.high ?? 0)
       mix(attempt?.low ?? 0)
     }
+    if span > 1 { mix(UInt64(span)) }
     for device in devices {
       mix(device.registration.high)
       mix(device.registration.low)

@@ -117,6 +117,7 @@ package enum LedgerTables {
       CREATE INDEX ledger_sends_newest_broadcasts ON ledger_sends (hub_key, accepted_at, id) WHERE \(mayBeBroadcast);
       """,
       "ALTER TABLE ledger_sends ADD COLUMN times bytea; ALTER TABLE ledger_attempts ADD COLUMN times bytea;",
+      "ALTER TABLE ledger_parts ADD COLUMN span integer NOT NULL DEFAULT 1;",
     ])
 
   /// SQL condition for broadcasts; see `Schema.mayBeBroadcast`. Part of an index: it must never change.

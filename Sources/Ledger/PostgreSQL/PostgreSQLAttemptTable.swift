@@ -11,10 +11,19 @@ struct PostgreSQLAttemptTable: SendItems {
     self.send = [.int4(send.day), .text(send.hub.rawValue), .uuid(high: send.id.high, low: send.id.low)]
   }
 
-  private static let selectDigest = PreparedStatement(
-    "SELECT digest FROM ledger_parts WHERE day = $1 AND hub = $2 AND send = $3 AND attempt = $4 AND part = $5")
-  private static let addPart = PreparedStatement(
-    "INSERT INTO ledger_parts (day, hub, send, attempt, part, digest) VALUES ($1, $2, $3, $4, $5, $6)")
+  private static let selectRanges = PreparedStatement(
+    """
+    SELECT part, span, digest FROM ledger_parts WHERE day = $1 AND hub = $2 AND send = $3 AND attempt = $4
+      AND part >= coalesce((
+        SELECT max(part) FROM ledger_parts WHERE day = $1 AND hub = $2 AND send = $3 AND attempt = $4 AND part <= $5
+      ), $5)
+      AND part < $6 AND part + span > $5 ORDER BY part
+    """)
+  private static let addParts = PreparedStatement(
+    """
+    INSERT INTO ledger_parts (day, hub, send, attempt, part, span, digest)
+    SELECT $1, $2, $3, $4, part, span, $7 FROM unnest($5, $6) AS u (part, span)
+    """)
   private static let selectSum = PreparedStatement(
     """
     SELECT settled_parts, state, settled_at, counts, devices, failures, times FROM ledger_attempts
@@ -43,24 +52,37 @@ struct PostgreSQLAttemptTable: SendItems {
     """
     DELETE FROM ledger_duplicates AS d USING ledger_parts AS p
     WHERE d.day = $1 AND d.hub = $2 AND d.send = $3 AND p.day = $1 AND p.hub = $2 AND p.send = $3 AND p.attempt = $4
-      AND p.part = d.part AND p.digest = d.digest
+      AND p.digest = d.digest
     """)
   private static let isNoted = PreparedStatement(
     "SELECT 1 FROM ledger_duplicates WHERE day = $1 AND hub = $2 AND send = $3 AND part = $4 AND digest = $5")
   private static let note = PreparedStatement(
     "INSERT INTO ledger_duplicates (day, hub, send, part, digest) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING")
 
-  func digest(of item: LedgerEntry.Settlement) throws -> Int64? {
-    let rows = try connection.query(Self.selectDigest, send + [.bytea(item.attemptKey), .int8(Int64(item.part))])
-    return rows.count == 0 ? nil : try rows.integer(0, 0)
+  /// The row before the item's first one may reach into the item; all others begin in it.
+  func stored(_ item: LedgerEntry.Settlement) throws -> [StoredRange] {
+    let range = item.range
+    let rows = try connection.query(
+      Self.selectRanges,
+      send + [.bytea(item.attemptKey), .int8(Int64(range.lowerBound)), .int8(Int64(range.upperBound))])
+    return try (0..<rows.count).map { row in
+      guard let items = StoredRange.items(try rows.integer(row, 0), try rows.integer(row, 1)) else {
+        throw SendRow.damaged
+      }
+      return StoredRange(items: items, digest: try rows.integer(row, 2))
+    }
   }
 
-  func add(_ item: LedgerEntry.Settlement, maximumDevices: Int) throws -> ItemSum {
+  func add(_ item: LedgerEntry.Settlement, _ ranges: [Range<Int>], maximumDevices: Int) throws -> ItemSum {
     let attempt = send + [.bytea(item.attemptKey)]
-    try connection.query(Self.addPart, attempt + [.int8(Int64(item.part)), .int8(item.digest)])
+    try connection.query(
+      Self.addParts,
+      attempt + [
+        .int8s(ranges.map { Int64($0.lowerBound) }), .int4s(ranges.map { Int32($0.count) }), .int8(item.digest),
+      ])
     let rows = try connection.query(Self.selectSum, attempt)
     var sum = rows.count == 0 ? ItemSum() : try SendTable.sum(items: try rows.integer(0, 0), rows, 0, from: 1)
-    sum.add(item, maximumDevices: maximumDevices)
+    sum.add(item, items: ranges.reduce(0) { $0 + $1.count }, maximumDevices: maximumDevices)
     try connection.query(
       Self.putSum,
       attempt + [

@@ -59,8 +59,9 @@ struct ItemSum: Sendable {
     }
   }
 
-  mutating func add(_ settlement: LedgerEntry.Settlement, maximumDevices: Int) {
-    items += 1
+  /// Adds as many of the settlement's items as were missing.
+  mutating func add(_ settlement: LedgerEntry.Settlement, items added: Int = 1, maximumDevices: Int) {
+    items += added
     state = state.map { Self.common($0, settlement.state) } ?? settlement.state
     settledAt = max(settledAt ?? settlement.settledAt, settlement.settledAt)
     tally.add(settlement.tally)

@@ -5,11 +5,11 @@ import FanfareCore
 /// The items of an attempt count only when the attempt is complete, and then replace those of all others. So the send
 /// counts the devices of exactly one attempt, in whatever order and however often the records of several attempts come.
 protocol SendItems {
-  /// The digest of the record already added for this item; nil when there is none.
-  func digest(of item: LedgerEntry.Settlement) throws -> Int64?
-  /// Adds an item that is not stored yet. Returns the sum of its attempt's items; with `item.parts` of them the attempt
-  /// is complete.
-  func add(_ item: LedgerEntry.Settlement, maximumDevices: Int) throws -> ItemSum
+  /// The stored ranges of the item's attempt that overlap the item, in ascending order. They do not overlap each other.
+  func stored(_ item: LedgerEntry.Settlement) throws -> [StoredRange]
+  /// Adds the ranges of an item, which are not stored yet. Returns the sum of its attempt's items; with `item.parts` of
+  /// them the attempt is complete.
+  func add(_ item: LedgerEntry.Settlement, _ ranges: [Range<Int>], maximumDevices: Int) throws -> ItemSum
   /// Notes the records of all other attempts as duplicates. Returns how many were not noted before.
   func noteOthers(than item: LedgerEntry.Settlement) throws -> Int
   /// Removes the other attempts, which have been noted as duplicates, after the send has settled with this item. The
@@ -23,19 +23,54 @@ protocol SendItems {
   func noteDuplicate(_ digest: Int64, part: Int) throws -> Int
 }
 
+/// Consecutive work items of an attempt that one record has settled: nearly always one.
+struct StoredRange {
+  let items: Range<Int>
+  let digest: Int64
+
+  /// The items of a row; nil for values that no release has written.
+  static func items(_ part: Int64, _ span: Int64) -> Range<Int>? {
+    guard (0..<Int64(StatusRecord.maximumParts)).contains(part), (1...Int64(StatusRecord.maximumSpan)).contains(span)
+    else { return nil }
+    return Int(part)..<Int(part + span)
+  }
+}
+
+extension [StoredRange] {
+  /// The parts of `range` outside these ranges.
+  ///
+  /// So a record of many pages costs one row for each gap between the pages that are known, and not one for each page.
+  func gaps(in range: Range<Int>) -> [Range<Int>] {
+    var (gaps, next) = ([Range<Int>](), range.lowerBound)
+    for known in self {
+      if known.items.lowerBound > next { gaps.append(next..<known.items.lowerBound) }
+      next = Swift.max(next, known.items.upperBound)
+    }
+    if next < range.upperBound { gaps.append(next..<range.upperBound) }
+    return gaps
+  }
+}
+
 extension SendRow {
   /// Adds a record whose send is unknown, has several items, or has already settled; the same for every store.
   /// Returns whether the row has changed, and adds the changes of the totals to `delta`.
   mutating func add(
     _ settlement: LedgerEntry.Settlement, items: some SendItems, maximumDevices: Int, delta: inout HubDelta
   ) throws -> Bool {
-    let recorded = settlement.parts == 1 ? digest : try items.digest(of: settlement)
-    guard recorded != settlement.digest else { return false }
+    var (isRecorded, gaps) = (digest != nil, [Range<Int>]())
+    if settlement.parts == 1 {
+      guard digest != settlement.digest else { return false }
+    } else {
+      let stored = try items.stored(settlement)
+      guard !stored.contains(where: { $0.digest == settlement.digest }) else { return false }
+      gaps = stored.gaps(in: settlement.range)
+      isRecorded = gaps.isEmpty
+    }
     // A dead letter that was redriven settles with its later result. A noted duplicate stays one.
     let replacesDeadLetter =
-      try wasDeadLettered && settlement.state != .deadLettered && (settlement.parts == 1 || recorded == nil)
+      try wasDeadLettered && settlement.state != .deadLettered && (settlement.parts == 1 || !isRecorded)
       && !items.isDuplicate(settlement)
-    if !replacesDeadLetter, recorded != nil || isSettled {
+    if !replacesDeadLetter, isRecorded || isSettled {
       delta.duplicates += try items.noteDuplicate(settlement.digest, part: settlement.part)
       return false
     }
@@ -43,7 +78,7 @@ extension SendRow {
     if settlement.parts == 1 {
       sum.add(settlement, maximumDevices: maximumDevices)
     } else {
-      sum = try items.add(settlement, maximumDevices: maximumDevices)
+      sum = try items.add(settlement, gaps, maximumDevices: maximumDevices)
     }
     if sum.items < settlement.parts {
       if replacesDeadLetter {

@@ -24,17 +24,31 @@ struct AttemptTable: SendItems {
     }
   }
 
-  func digest(of item: LedgerEntry.Settlement) throws -> Int64? {
+  /// The row before the item's first one may reach into the item; all others begin in it.
+  func stored(_ item: LedgerEntry.Settlement) throws -> [StoredRange] {
     let select = try db.cachedStatement(
-      sql: "SELECT digest FROM parts WHERE hub = ? AND send = ? AND attempt = ? AND part = ?")
-    return try Int64.fetchOne(
-      select, arguments: StatementArguments(send + [Self.key(of: item), item.part.databaseValue]))
+      sql: """
+        SELECT part, span, digest FROM parts WHERE hub = ?1 AND send = ?2 AND attempt = ?3
+          AND part >= coalesce(
+            (SELECT max(part) FROM parts WHERE hub = ?1 AND send = ?2 AND attempt = ?3 AND part <= ?4), ?4)
+          AND part < ?5 AND part + span > ?4 ORDER BY part
+        """)
+    let range = item.range
+    let arguments = send + [Self.key(of: item), range.lowerBound.databaseValue, range.upperBound.databaseValue]
+    return try Row.fetchAll(select, arguments: StatementArguments(arguments)).map { row in
+      guard let items = StoredRange.items(row[0], row[1]) else { throw SendRow.damaged }
+      return StoredRange(items: items, digest: row[2])
+    }
   }
 
-  func add(_ item: LedgerEntry.Settlement, maximumDevices: Int) throws -> ItemSum {
+  func add(_ item: LedgerEntry.Settlement, _ ranges: [Range<Int>], maximumDevices: Int) throws -> ItemSum {
     let key = Self.key(of: item)
-    try db.cachedStatement(sql: "INSERT INTO parts (hub, send, attempt, part, digest) VALUES (?, ?, ?, ?, ?)")
-      .execute(arguments: StatementArguments(send + [key, item.part.databaseValue, item.digest.databaseValue]))
+    let insert = try db.cachedStatement(
+      sql: "INSERT INTO parts (hub, send, attempt, part, span, digest) VALUES (?, ?, ?, ?, ?, ?)")
+    for range in ranges {
+      let values = [range.lowerBound.databaseValue, range.count.databaseValue, item.digest.databaseValue]
+      try insert.execute(arguments: StatementArguments(send + [key] + values))
+    }
     let select = try db.cachedStatement(
       sql: "SELECT settled_parts, \(ItemSum.columns) FROM attempts WHERE hub = ? AND send = ? AND attempt = ?")
     var sum =
@@ -42,7 +56,7 @@ struct AttemptTable: SendItems {
         try ItemSum(items: $0[0], $0, from: 1)
       }
       ?? ItemSum()
-    sum.add(item, maximumDevices: maximumDevices)
+    sum.add(item, items: ranges.reduce(0) { $0 + $1.count }, maximumDevices: maximumDevices)
     let put = try db.cachedStatement(
       sql: """
         REPLACE INTO attempts (hub, send, attempt, settled_parts, \(ItemSum.columns))
@@ -73,7 +87,7 @@ struct AttemptTable: SendItems {
     try db.cachedStatement(
       sql: """
         DELETE FROM duplicates WHERE hub = ? AND send = ?
-          AND (part, digest) IN (SELECT part, digest FROM parts WHERE hub = ? AND send = ? AND attempt = ?)
+          AND digest IN (SELECT digest FROM parts WHERE hub = ? AND send = ? AND attempt = ?)
         """
     ).execute(arguments: StatementArguments(send + send + [Self.key(of: item)]))
     return db.changesCount

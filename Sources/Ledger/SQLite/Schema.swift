@@ -15,7 +15,8 @@ enum Schema {
   ///   `failures` holds the counts by reason where there are counts, `times` when the items passed through their stages
   ///   (see `StoredTimes`), and the index `newest_broadcasts` the sends of `mayBeBroadcast`.
   /// - attempts: the sum of each attempt's items while a send of several items is open. See `SendItems`.
-  /// - parts: the items of each attempt; after settlement, those that counted.
+  /// - parts: the items of each attempt; after settlement, those that counted. A row is `span` consecutive items from
+  ///   `part` on that one record has settled; the rows of an attempt do not overlap.
   /// - duplicates: records that did not count, so that each is counted as a duplicate once.
   /// - totals, device_totals: totals per hub, updated in the transaction that changes the sends.
   /// - positions: the positions read; see `OffsetRewind`.
@@ -107,6 +108,7 @@ enum Schema {
     CREATE INDEX newest_broadcasts ON sends (hub, accepted_at) WHERE \(mayBeBroadcast);
     """,
     "ALTER TABLE sends ADD COLUMN times BLOB; ALTER TABLE attempts ADD COLUMN times BLOB;",
+    "ALTER TABLE parts ADD COLUMN span INTEGER NOT NULL DEFAULT 1;",
   ]
 
   /// SQL condition: true for the audience of each broadcast, false for those of most other sends; see

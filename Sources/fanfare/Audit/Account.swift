@@ -38,7 +38,7 @@ struct Account {
   /// The sends, by hub so that a key takes 16 bytes.
   private var hubs: [HubName: [SendID: Send]] = [:]
   /// The settled parts of sends that are not settled yet.
-  private var parts: [SendKey: [Attempt: Set<Int>]] = [:]
+  private var parts: [SendKey: [Attempt: PartSet]] = [:]
   /// Unreadable records of the sends topic.
   private var poison: Set<AuditPlace> = []
   /// The origins of the dead letters, on any topic.
@@ -74,7 +74,7 @@ struct Account {
       let marks: Marks = [topics.sends, topics.segments].contains(place.topic) ? .waits : [.waits, .waitsInRetryTopic]
       change(key) { $0.marks.formUnion(marks) }
     case .settled(let key, let part, let parts, let span, let attempt):
-      for number in part..<part + span { end(number, of: Attempt(id: attempt, parts: parts), of: key, at: place) }
+      end(part..<part + span, of: Attempt(id: attempt, parts: parts), of: key, at: place)
     case .deadLettered(let origin, let send, let isPart):
       letters.insert(origin)
       guard let send else { return }
@@ -164,20 +164,21 @@ struct Account {
     (send.partition, send.offset) = (place.partition, place.offset)
   }
 
-  /// Counts a settled part like the ledger.
+  /// Counts consecutive settled parts like the ledger.
   ///
   /// The first complete set of parts settles a send; all other parts are repetitions.
-  private mutating func end(_ part: Int, of attempt: Attempt, of key: SendKey, at place: AuditPlace) {
+  private mutating func end(_ ended: Range<Int>, of attempt: Attempt, of key: SendKey, at place: AuditPlace) {
     var isSettled = false
     change(key) { send in
       isSettled = send.marks.contains(.settled)
       send.marks.insert(.hasStatus)
       if !send.marks.contains(.accepted) { Self.move(&send, to: place) }
     }
-    guard !isSettled else { return repeated += 1 }
+    guard !isSettled else { return repeated += ended.count }
     if attempt.parts > 1 {
-      guard parts[key, default: [:]][attempt, default: []].insert(part).inserted else { return repeated += 1 }
-      guard parts[key]?[attempt]?.count == attempt.parts else { return }
+      let missing = parts[key, default: [:]][attempt, default: PartSet()].insert(ended)
+      repeated += ended.count - missing
+      guard missing > 0, parts[key]?[attempt]?.count == attempt.parts else { return }
     }
     let others = parts.removeValue(forKey: key) ?? [:]
     for (other, ended) in others where other != attempt { repeated += ended.count }

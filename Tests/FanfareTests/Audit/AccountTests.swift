@@ -1,5 +1,6 @@
 import FanfareCore
 import RDKafka
+import Support
 import Testing
 
 @testable import fanfare
@@ -49,6 +50,37 @@ import Testing
       var rest = entries
       let first = rest.remove(at: index)
       return orders(rest).map { [first] + $0 }
+    }
+  }
+
+  /// A record of 10,000 pages is one range, and each page counts once.
+  @Test func pagesOfRecordsThatOverlapCountOnce() {
+    let (key, attempt) = (Self.key(1), AttemptID.random())
+    func ended(_ range: Range<Int>, _ offset: Int64) -> Entry {
+      (
+        .settled(key, part: range.lowerBound, parts: 20_000, span: range.count, attempt: attempt),
+        Self.status(offset)
+      )
+    }
+    let entries = [
+      (AuditFact.accepted(key), Self.sends(1)), ended(0..<10_000, 1), ended(9_990..<10_001, 2),
+      ended(10_000..<20_000, 3),
+    ]
+    #expect(report(Array(entries.dropLast())).settled == 0)
+    let whole = report(entries)
+    #expect((whole.settled, whole.repeated, whole.lost) == (1, 11, 0))
+  }
+
+  @Test func setOfPartsCountsEachOnce() {
+    var generator = SeededGenerator(seed: 5)
+    var (parts, model) = (PartSet(), Set<Int>())
+    for _ in 0..<500 {
+      let first = Int.random(in: 0..<5000, using: &generator)
+      let range = first..<first + Int.random(in: 1...200, using: &generator)
+      let before = model.count
+      model.formUnion(range)
+      #expect(parts.insert(range) == model.count - before)
+      #expect(parts.count == model.count)
     }
   }
 

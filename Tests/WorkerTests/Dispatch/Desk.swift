@@ -392,3 +392,16 @@ struct Desk {
   /// The offset committed for the partition; nil before the first.
   var position: Int64? { group[Self.partition]?.offset }
 }
+
+extension StatusRecord {
+  /// A record for each work item that this one stands for.
+  fileprivate var eachPart: [StatusRecord] {
+    guard span > 1 else { return [self] }
+    return (part..<part + span).map { number in
+      StatusRecord(
+        send: send, hub: hub, part: number, parts: parts, attempt: attempt, state: state, sender: sender,
+        audience: audience, acceptedAt: acceptedAt, settledAt: settledAt, devices: [], traceparent: traceparent,
+        tracestate: tracestate)
+    }
+  }
+}
