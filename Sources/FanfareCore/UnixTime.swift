@@ -9,6 +9,9 @@ package struct UnixTime: Hashable, Comparable, Sendable {
     self.milliseconds = milliseconds
   }
 
+  /// Microseconds since the epoch, the unit of reservations; saturates.
+  package var microseconds: Int64 { milliseconds.multipliedClamped(by: 1000) }
+
   /// Whole seconds since the epoch, rounded down: the unit of push services and tokens.
   package var seconds: Int64 { milliseconds >= 0 ? milliseconds / 1000 : (milliseconds + 1) / 1000 - 1 }
 
@@ -159,6 +162,6 @@ package struct SystemWallClock: WallClock {
   package init() {}
 
   package func now() -> UnixTime {
-    UnixTime(milliseconds: Int64(Date().timeIntervalSince1970 * 1000))
+    UnixTime(milliseconds: Int64(clamping: Date().timeIntervalSince1970 * 1000))
   }
 }

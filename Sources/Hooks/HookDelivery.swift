@@ -312,7 +312,7 @@ package final class HookDelivery: Service {
   /// Sets the gauges once a second until it is cancelled.
   private func observe() async {
     while true {
-      metrics.lagRecords.record(consumer.lag().values.reduce(0, +))
+      metrics.lagRecords.record(consumer.lag().values.clampedSum())
       let oldest = backlogs.withLock { $0.values.compactMap(\.oldest).min() }
       metrics.lagSeconds.record(oldest.map { max(0, (clock.now() - $0) / .seconds(1)) } ?? 0)
       showState()

@@ -67,6 +67,7 @@ extension PostgreSQLConfiguration {
     fallback("target_session_attrs", "primary")
     // Detect a peer that has vanished: keepalives for an idle connection, the user timeout for unacknowledged data.
     fallback("keepalives_idle", "30")
+    // in range: settings, as below
     fallback("tcp_user_timeout", "\(Int((statementTimeout + .seconds(2)) / .milliseconds(1)))")
     if words["sslmode"] == nil, ConnectionInfo.usesNetwork(words) { words["sslmode"] = "verify-full" }
     if let mode = words["sslmode"], mode.hasPrefix("verify-"), let roots = ConnectionInfo.systemRoots() {
@@ -77,6 +78,7 @@ extension PostgreSQLConfiguration {
     // connection, which may take hours. A server refuses a session with a setting that it does not know; every
     // PostgreSQL-compatible engine knows these two.
     var options = [
+      // in range: settings
       words["options"], "-c statement_timeout=\(Int(statementTimeout / .milliseconds(1)))",
       "-c idle_in_transaction_session_timeout=\(Int(Self.idleLimit / .milliseconds(1)))",
     ].compactMap(\.self)

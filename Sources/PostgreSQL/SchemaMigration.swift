@@ -77,6 +77,7 @@ package struct SchemaMigration: Sendable {
       try connection.query(Self.enter, [.text(component)])
       let version = Int(try connection.query(Self.versionOf, [.text(component)]).integer(0, 0))
       guard version < steps.count else { return }
+      // in range: a constant
       try connection.execute("SET LOCAL statement_timeout = \(Int(timeout / .milliseconds(1)))")
       for step in steps[version...] { try connection.executeScript(step, timeout: timeout) }
       try connection.query(Self.update, [.text(component), .int4(Int32(steps.count))])

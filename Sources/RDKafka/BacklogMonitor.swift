@@ -291,6 +291,7 @@ struct PartitionBacklog {
     let ownBytes = ownBytes - marks[0].bytes
     guard own <= records else {
       // The mark is older than `next`: some of its records have been read.
+      // in range: less than the bytes that this process has produced
       return Int(Double(ownBytes) * Double(records) / Double(own))
     }
     return ownBytes + (records - own) * averageBytes

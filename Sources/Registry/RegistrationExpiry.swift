@@ -53,7 +53,7 @@ package struct RegistrationExpiry: Sendable {
   /// The ids of all hubs from the place on: the rest of the first hub, the other hubs, the beginning of the first hub.
   private func round(from start: Double) -> [(hub: HubName, part: RegistrationSlice)] {
     let pages = 1024
-    let place = Int(start * Double(hubs.count * pages))
+    let place = Int(clamping: start * Double(hubs.count * pages))
     guard hubs.indices.contains(place / pages) else { return [] }
     let (first, page) = (place / pages, place % pages)
     let middle = RegistrationSlice.page(page, of: pages).first

@@ -95,10 +95,10 @@ package struct ImportCounts: Hashable, Sendable {
   package init() {}
 
   /// The lines that are not empty.
-  package var read: Int { imported + replaced + unchanged + outdated + skipped }
+  package var read: Int { [imported, replaced, unchanged, outdated, skipped].clampedSum() }
 
   package static func += (left: inout Self, right: Self) {
-    for field in fields { left[keyPath: field] += right[keyPath: field] }
+    for field in fields { left[keyPath: field].addClamped(right[keyPath: field]) }
   }
 
   /// The counts in the order of ``columns``.

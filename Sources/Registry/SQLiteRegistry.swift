@@ -123,7 +123,7 @@ package final class SQLiteRegistry: Sendable {
   }
 
   private static func open(_ settings: SQLiteRegistryConfiguration) throws -> DatabasePool {
-    let milliseconds = Int64(settings.busyTimeout / .milliseconds(1))
+    let milliseconds = settings.busyTimeout.milliseconds
     var configuration = Configuration()
     configuration.label = "fanfare.registry"
     configuration.foreignKeysEnabled = false

@@ -1,3 +1,4 @@
+import FanfareCore
 import Foundation
 import Synchronization
 
@@ -73,7 +74,7 @@ package enum Console {
 extension Double {
   /// The number with at least three significant digits.
   package var text: String {
-    if self >= 100 || self == rounded() { return "\(Int(rounded()))" }
+    if self >= 100 || self == rounded() { return "\(Int(clamping: rounded()))" }
     let tenths = (self * (self < 10 ? 100 : 10)).rounded() / (self < 10 ? 100 : 10)
     return "\(tenths)"
   }

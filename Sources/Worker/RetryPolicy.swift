@@ -23,13 +23,13 @@ package struct RetryPolicy: Hashable, Sendable {
     /// The delay before the repetition with that number, from 0: between half and all of the
     /// scheduled one, so that pushes that failed together do not return together.
     func delay(_ number: Int, jitter: Double) -> Duration {
-      .milliseconds(Int64(milliseconds(number) * (0.5 + jitter / 2)))
+      .milliseconds(Int64(clamping: milliseconds(number) * (0.5 + jitter / 2)))
     }
 
     /// The delay for pushes that must not return sooner: between the scheduled delay and a tenth
     /// more.
     func wholeDelay(_ number: Int, jitter: Double) -> Duration {
-      .milliseconds(Int64(milliseconds(number) * (1 + jitter / 10)))
+      .milliseconds(Int64(clamping: milliseconds(number) * (1 + jitter / 10)))
     }
 
     private func milliseconds(_ number: Int) -> Double {

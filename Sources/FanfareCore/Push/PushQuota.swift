@@ -30,14 +30,19 @@ package struct PushQuota: Hashable, Sendable {
   /// microseconds since 1970.
   package func reservation(of pushes: Int, behind end: Int64, at now: UnixTime) -> (start: Int64, end: Int64) {
     let start = Self.start(behind: end, at: now)
-    return (start, start + Int64(pushes) * 61_000_000 / Int64(perMinute))
+    return (start, start.addingClamped(Int64(pushes).multipliedClamped(by: 61_000_000) / Int64(perMinute)))
+  }
+
+  /// The end of a reservation of a broadcast's rate, in microseconds since 1970.
+  package static func end(of pushes: Int, from start: Int64, perSecond: Int) -> Int64 {
+    start.addingClamped(Int64(pushes).multipliedClamped(by: 1_000_000) / Int64(max(1, perSecond)))
   }
 
   /// The start of a reservation made at `now` after earlier ones that end at `end`, in microseconds
   /// since 1970.
   package static func start(behind end: Int64, at now: UnixTime) -> Int64 {
-    let present = now.milliseconds * 1000
-    return end > present + Int64(horizon / .microseconds(1)) ? present : max(end, present)
+    let present = now.microseconds
+    return end > present.addingClamped(horizon.milliseconds * 1000) ? present : max(end, present)
   }
 }
 

@@ -78,7 +78,7 @@ package struct ScheduledSendLimit: Hashable, Sendable {
   /// Whether a count of a sender's sends, made at a moment in Unix milliseconds, must be repeated before a refusal.
   /// Counting at every refusal would cost the database more than the sends.
   package static func isOld(_ countedAt: Int64, at now: UnixTime) -> Bool {
-    !(0..<10_000).contains(now.milliseconds - countedAt)
+    !(0..<10_000).contains(now.milliseconds.subtractingClamped(countedAt))
   }
 
   /// The quota that the use would exceed; nil if none.

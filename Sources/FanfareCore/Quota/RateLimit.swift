@@ -56,10 +56,10 @@ package struct RateLimit: Hashable, Sendable {
 
   /// Grants a demand after earlier ones that end at `end`, in microseconds since 1970.
   package func grant(_ demand: RateDemand, behind end: Int64, at now: UnixTime) -> RateGrant {
-    let present = now.milliseconds * 1000
+    let present = now.microseconds
     let farthest = mayOverdraw ? 2 * window : window
     let ahead = Self.ahead(end, of: present, atMost: farthest)
-    let room = Int(((window - ahead) / interval + 1e-9).rounded(.down))
+    let room = Int(clamping: ((window - ahead) / interval + 1e-9).rounded(.down))
     let least = mayOverdraw ? 1 : demand.least
     let granted = room < least ? 0 : max(min(demand.most, room), mayOverdraw ? demand.least : 0)
     let then = min(ahead + Double(granted) * interval, farthest)
@@ -67,8 +67,8 @@ package struct RateLimit: Hashable, Sendable {
     let wanted = Double(granted > 0 ? 1 : least) * interval
     let wait = max(0, then + wanted - window)
     return RateGrant(
-      permits: granted, nextAt: now + .milliseconds(Int64((wait / 1000).rounded(.up))),
-      reservedUntil: granted > 0 ? present + Int64(then.rounded(.up)) : end)
+      permits: granted, nextAt: now + .milliseconds(Int64(clamping: (wait / 1000).rounded(.up))),
+      reservedUntil: granted > 0 ? present.addingClamped(Int64(clamping: then.rounded(.up))) : end)
   }
 
   /// How far a theoretical arrival time is ahead, in microseconds.
@@ -82,7 +82,7 @@ package struct RateLimit: Hashable, Sendable {
 
   /// How many permits are in use at a moment.
   package func used(until end: Int64, at now: UnixTime) -> Int {
-    Int((max(0, Double(end) - Double(now.milliseconds * 1000)) / interval).rounded(.up))
+    Int(clamping: (max(0, Double(end) - Double(now.microseconds)) / interval).rounded(.up))
   }
 }
 

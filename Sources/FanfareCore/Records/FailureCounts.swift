@@ -39,7 +39,7 @@ package struct FailureCounts: Hashable, Sendable {
   package mutating func add(_ count: Int, to kind: Kind) {
     guard count > 0 else { return }
     let isKnown = counts[kind] != nil || counts.count < Self.maximumKinds
-    counts[isKnown ? kind : Kind(kind.platform, kind.outcome, reason: Self.otherReason), default: 0] += count
+    counts[isKnown ? kind : Kind(kind.platform, kind.outcome, reason: Self.otherReason), default: 0].addClamped(count)
   }
 
   package mutating func add(_ other: FailureCounts) {

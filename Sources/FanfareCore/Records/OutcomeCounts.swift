@@ -31,7 +31,7 @@ package struct OutcomeCounts: Hashable, Sendable {
 
   package var isEmpty: Bool { entries.isEmpty }
 
-  package var total: Int { entries.reduce(0) { $0 + $1.count } }
+  package var total: Int { entries.lazy.map(\.count).clampedSum() }
 
   package subscript(_ platform: Platform, _ outcome: DeviceResult.Outcome) -> Int {
     entries.first { $0.kind == Kind(platform, outcome) }?.count ?? 0
@@ -39,14 +39,14 @@ package struct OutcomeCounts: Hashable, Sendable {
 
   /// The number of devices with the outcome on all platforms.
   package subscript(_ outcome: DeviceResult.Outcome) -> Int {
-    entries.reduce(0) { $0 + ($1.kind.outcome == outcome ? $1.count : 0) }
+    entries.lazy.filter { $0.kind.outcome == outcome }.map(\.count).clampedSum()
   }
 
   /// Adds to the count of a kind. A linear search: of the 18 kinds a send rarely has more than two.
   package mutating func add(_ count: Int, to kind: Kind) {
     guard count > 0 else { return }
     if let index = entries.firstIndex(where: { $0.kind == kind }) {
-      entries[index].count += count
+      entries[index].count.addClamped(count)
     } else {
       let index = entries.firstIndex { $0.kind.ordinal > kind.ordinal } ?? entries.endIndex
       entries.insert((kind, count), at: index)

@@ -123,7 +123,9 @@ package struct BroadcastProgress: Hashable, Sendable {
   package func remaining(at now: UnixTime) -> Duration? {
     guard pages > 0, !isFinished, control.state == .running, recentPages > 0, let plannedAt else { return nil }
     let span = min(max(now - plannedAt, .milliseconds(1)), Self.window)
-    return span * Double(pages - finishedPages) / Double(recentPages)
+    let seconds = span / .seconds(1) * Double(pages.subtractingClamped(finishedPages)) / Double(recentPages)
+    // A duration ends the process where it does not fit; a century is never.
+    return .seconds(min(seconds, 100 * 366 * 86_400))
   }
 }
 

@@ -185,7 +185,7 @@ final class LoginGuard: Sendable {
 
 extension Refusal {
   fileprivate static func tooManyFailures(retryAfter delay: Duration) -> Refusal {
-    let seconds = max(1, Int((delay / .seconds(1)).rounded(.up)))
+    let seconds = max(1, Int(clamping: (delay / .seconds(1)).rounded(.up)))
     var refusal = Refusal(
       .tooManyFailures, "too many logins of this user or from this address have failed; try again in \(seconds) s")
     refusal.retryAfter = seconds

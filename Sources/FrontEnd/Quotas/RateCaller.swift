@@ -29,11 +29,11 @@ struct RateCaller {
     var span = 0.0
     var moment: Int64 = 0
 
-    func left(at present: Int64) -> Double { max(0, span - Double(max(0, present - moment))) }
+    func left(at present: Int64) -> Double { max(0, span - Double(max(0, present.subtractingClamped(moment)))) }
 
     /// `end`: the end of the reservations; more than that is free again.
     mutating func add(_ more: Double, at present: Int64, until end: Int64) {
-      let most = Double(max(0, end - present))
+      let most = Double(max(0, end.subtractingClamped(present)))
       (span, moment) = (min(max(0, left(at: present) + more), most), present)
     }
   }
@@ -111,7 +111,7 @@ struct RateCaller {
         expireCredit(at: now)
         let until = grant.reservedUntil
         credit = Credit(
-          permits: credit.permits + grant.permits, end: now + RateGate.lifetime,
+          permits: credit.permits.addingClamped(grant.permits), end: now + RateGate.lifetime,
           reservedUntil: credit.permits > 0 ? min(credit.reservedUntil, until) : until, limit: limit)
       }
       guard grant.permits < demand.most else { return }
@@ -125,7 +125,7 @@ struct RateCaller {
   mutating func refund(_ span: Double, _ limit: RateLimit, at now: UnixTime) {
     let own = ownRoom(limit, at: now)
     let restored = min(span / limit.interval, own.ahead / own.interval)
-    ownArrival = now.microseconds + Int64((own.ahead - restored * own.interval).rounded(.up))
+    ownArrival = now.microseconds.addingClamped(Int64(clamping: (own.ahead - restored * own.interval).rounded(.up)))
     unused.add(span - restored * limit.interval, at: now.microseconds, until: credit.reservedUntil)
   }
 
@@ -133,7 +133,7 @@ struct RateCaller {
   mutating func takeUnused(all: Bool, at now: UnixTime) -> Int64 {
     expireCredit(at: all ? max(now, credit.end) : now, present: now)
     defer { unused = Unused() }
-    return Int64(unused.left(at: now.microseconds).rounded(.down))
+    return Int64(clamping: unused.left(at: now.microseconds))
   }
 
   private mutating func expireCredit(at moment: UnixTime, present now: UnixTime? = nil) {
@@ -150,12 +150,12 @@ struct RateCaller {
     let unused: Int
     let own: (room: Int, ahead: Double, interval: Double)
 
-    var count: Int { reserved + unused + own.room }
+    var count: Int { reserved.addingClamped(unused).addingClamped(own.room) }
   }
 
   private mutating func permitsHere(_ limit: RateLimit, at now: UnixTime) -> Here {
     expireCredit(at: now)
-    let unused = Int((unused.left(at: now.microseconds) / limit.interval + 1e-9).rounded(.down))
+    let unused = Int(clamping: unused.left(at: now.microseconds) / limit.interval + 1e-9)
     return Here(reserved: credit.permits, unused: unused, own: ownRoom(limit, at: now))
   }
 
@@ -169,7 +169,8 @@ struct RateCaller {
     }
     let rest = count - reserved - returned
     guard rest > 0 else { return }
-    ownArrival = now.microseconds + Int64((here.own.ahead + Double(rest) * here.own.interval).rounded(.up))
+    ownArrival = now.microseconds.addingClamped(
+      Int64(clamping: (here.own.ahead + Double(rest) * here.own.interval).rounded(.up)))
   }
 
   /// The free permits of the front end's own share: GCRA at a hundredth of the rate.
@@ -177,16 +178,12 @@ struct RateCaller {
     let (interval, burst) = (limit.interval * 100, limit.burst / 100)
     let window = Double(burst) * interval
     let ahead = RateLimit.ahead(ownArrival, of: now.microseconds, atMost: window)
-    return (Int(((window - ahead) / interval + 1e-9).rounded(.down)), ahead, interval)
+    return (Int(clamping: ((window - ahead) / interval + 1e-9).rounded(.down)), ahead, interval)
   }
-}
-
-extension UnixTime {
-  fileprivate var microseconds: Int64 { milliseconds * 1000 }
 }
 
 extension RateLimit {
   /// The permits of one reservation: those of a second, or a thousandth of the burst if that is more, but no more than
   /// a sixteenth of the burst, so that many front ends can share it.
-  fileprivate var chunk: Int { max(1, min(max(Int(perSecond), burst / 1000), burst / 16)) }
+  fileprivate var chunk: Int { max(1, min(max(Int(clamping: perSecond), burst / 1000), burst / 16)) }
 }

@@ -60,7 +60,7 @@ final class RateGate: Sendable {
     while true {
       switch decide(count, key, limit, at: now, asWhole: asWhole || limit.mayOverdraw) {
       case .admitted(let taken): return (taken, 1)
-      case .refused(let moment): return (0, max(1, Int(((moment - now) / .seconds(1)).rounded(.up))))
+      case .refused(let moment): return (0, max(1, Int(clamping: ((moment - now) / .seconds(1)).rounded(.up))))
       case .unavailable: throw RegistryError(.unavailable, "the registry is unavailable")
       case .wait: await waitForReservation(key)
       case .reserve(let demand): try await reserve(demand, key, user, limit, at: now)

@@ -62,8 +62,8 @@ struct SendAdmission {
       hub.quotas.refund(count, of: name, to: sender, after: elapsed, at: now)
     }
     refund(.sends, indices.count)
-    refund(.devices, indices.reduce(0) { $0 + (devices[$1] ?? 0) })
-    refund(.storedBytes, indices.reduce(0) { $0 + (bytes[$1] ?? 0) })
+    refund(.devices, indices.compactMap { devices[$0] }.clampedSum())
+    refund(.storedBytes, indices.compactMap { bytes[$0] }.clampedSum())
     for index in indices where opened.contains(index) {
       await hub.quotas.close(submissions[index].send.id, by: sender)
     }
@@ -74,7 +74,7 @@ struct SendAdmission {
     guard !broadcasts.isEmpty, hub.quotas.limitsBroadcasts(of: sender) else { return }
     let estimates = await hub.quotas.devices(of: broadcasts.map { submissions[$0].send.audience })
     do {
-      let sum = estimates.reduce(0, +)
+      let sum = estimates.clampedSum()
       charged[.devices] = try await hub.quotas.charge(sum, to: .devices, of: sender, at: now)
       wanted[.devices] = sum
     } catch let refusal as Refusal {
@@ -99,7 +99,7 @@ struct SendAdmission {
     guard !held.isEmpty else { return }
     let sizes = held.map { submissions[$0].send.encoded().count + HubQuotas.rowBytes }
     do {
-      let sum = sizes.reduce(0, +)
+      let sum = sizes.clampedSum()
       charged[.storedBytes] = try await hub.quotas.charge(sum, to: .storedBytes, of: sender, at: now)
       wanted[.storedBytes] = sum
       for (index, size) in zip(held, sizes) { bytes[index] = size }

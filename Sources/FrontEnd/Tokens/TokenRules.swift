@@ -65,7 +65,7 @@ package struct TokenRules: Sendable {
   private static func time(_ claim: TokenClaims.Value?) -> UnixTime? {
     // Until the year 9999: a later time does not fit into milliseconds at some point.
     guard case .number(let seconds) = claim, (0...253_402_300_799).contains(seconds) else { return nil }
-    return UnixTime(milliseconds: Int64(seconds * 1000))
+    return UnixTime(milliseconds: Int64(clamping: seconds * 1000))
   }
 }
 

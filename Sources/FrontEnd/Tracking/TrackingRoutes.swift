@@ -275,7 +275,8 @@ extension SendReport {
     writer.member("finishedPages", progress.finishedPages)
     writer.member("course", progress.control.state.rawValue)
     writer.member("cause", progress.control.cause.rawValue)
-    writer.member("remainingSeconds", progress.remaining(at: now).map { Int(($0 / .seconds(1)).rounded(.up)) })
+    writer.member(
+      "remainingSeconds", progress.remaining(at: now).map { Int(clamping: ($0 / .seconds(1)).rounded(.up)) })
     if let rate = progress.control.rate { writer.member("maxPerSecond", rate.perSecond) }
     guard !progress.segments.isEmpty else { return }
     writer.array("segments", progress.segments) { writer, segment in

@@ -39,6 +39,7 @@ struct ClientConnectionSettings: Sendable {
     handshakeTimeout = TimeAmount(configuration.handshakeTimeout)
     idlePingInterval = configuration.idlePingInterval.map { TimeAmount($0) }
     pingTimeout = TimeAmount(configuration.pingTimeout)
+    // in range: a setting
     acknowledgementTimeout = Int(configuration.acknowledgementTimeout / .milliseconds(1))
     tickInterval = TimeAmount(configuration.tickInterval)
   }

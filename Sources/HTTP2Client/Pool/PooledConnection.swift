@@ -56,6 +56,7 @@ struct ReconnectBackoff {
     failures += 1
     let doubled = Double(first.nanoseconds) * Double(sign: .plus, exponent: min(failures - 1, 30), significand: 1)
     let full = min(doubled, Double(longest.nanoseconds))
+    // in range: `full` is limited by a setting
     let pause = TimeAmount.nanoseconds(Int64(full * Double.random(in: 0.5...1)))
     notBefore = now + pause
     return pause

@@ -44,7 +44,7 @@ final class DayPartitions: Sendable {
     self.slice = slice
     self.pause = pause
     self.retention = retention
-    setLockTimeout = "SET LOCAL lock_timeout = \(max(1, Int(lockTimeout / .milliseconds(1))))"
+    setLockTimeout = "SET LOCAL lock_timeout = \(max(1, lockTimeout.milliseconds))"
   }
 
   /// Creates the partitions for a batch's sends, of days within the retention and not in the future.
@@ -88,7 +88,7 @@ final class DayPartitions: Sendable {
       // Moving rows from the default partition may take long.
       try connection.executeScript(
         """
-        SET LOCAL statement_timeout = \(Int(Self.timeout / .milliseconds(1)));
+        SET LOCAL statement_timeout = \(Self.timeout.milliseconds);
         CREATE TABLE \(table) (LIKE ledger_sends INCLUDING ALL) WITH (fillfactor = 40);
         LOCK TABLE ledger_sends_rest IN ACCESS EXCLUSIVE MODE;
         INSERT INTO \(table) SELECT * FROM ledger_sends_rest WHERE day = \(day);
@@ -179,7 +179,7 @@ final class DayPartitions: Sendable {
         } while place != nil
         try connection.executeScript(
           """
-          SET LOCAL statement_timeout = \(Int(Self.timeout / .milliseconds(1)));
+          SET LOCAL statement_timeout = \(Self.timeout.milliseconds);
           ALTER TABLE ledger_sends DETACH PARTITION \(table);
           INSERT INTO ledger_sends SELECT s.* FROM ledger_stay AS k JOIN \(table) AS s ON s.hub = k.hub AND s.id = k.id;
           DROP TABLE \(table);

@@ -1,3 +1,4 @@
+import FanfareCore
 import Foundation
 import GRDB
 import LocalFile
@@ -49,7 +50,7 @@ enum LedgerFile {
   }
 
   private static func configuration(_ settings: LedgerStoreConfiguration, readonly: Bool) -> Configuration {
-    let milliseconds = Int64(settings.busyTimeout / .milliseconds(1))
+    let milliseconds = settings.busyTimeout.milliseconds
     let cache = settings.cache
     var configuration = Configuration()
     configuration.label = "fanfare.ledger"

@@ -50,5 +50,8 @@ package struct RecordSizeEstimate: Sendable {
   }
 
   /// The number of records of the estimated size that fit into `bytes`.
-  package func records(in bytes: Int) -> Int { Int(Double(max(0, bytes)) / max(1, bytesPerRecord)) }
+  package func records(in bytes: Int) -> Int {
+    // in range: at most the limit of a setting
+    Int(Double(max(0, bytes)) / max(1, bytesPerRecord))
+  }
 }

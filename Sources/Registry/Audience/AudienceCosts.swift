@@ -34,7 +34,7 @@ enum AudienceCosts {
     let known = try weights.weights(of: wanted, hub: hub, estimate: estimate)
     return audiences.map { audience in
       let keys = keys(of: AudiencePlan(audience) { known[$0] ?? 0 })
-      return keys.isEmpty ? 1 : keys.reduce(0) { $0 + (known[$1] ?? 0) }
+      return keys.isEmpty ? 1 : keys.map { known[$0] ?? 0 }.clampedSum()
     }
   }
 

@@ -143,6 +143,6 @@ final class TagWeights: Sendable {
 
   /// Estimates the weight of a tag whose `sample` lowest ids reach up to the id. Ids are uniformly distributed.
   static func estimate(sampleUpTo id: RegistrationID) -> Int {
-    Int(min(Double(sample) / RegistrationSlice.whole.share(upTo: id), 1e15))
+    Int(clamping: min(Double(sample) / RegistrationSlice.whole.share(upTo: id), 1e15))
   }
 }

@@ -121,7 +121,7 @@ extension PostgreSQLRegistry: BroadcastStore {
     try await write { connection in
       let rows = try Self.lock(broadcast, at: now, connection)
       let start = PushQuota.start(behind: try rows.integer(0, 2), at: now)
-      let next = start + Int64(pushes) * 1_000_000 / Int64(max(1, perSecond))
+      let next = PushQuota.end(of: pushes, from: start, perSecond: perSecond)
       try connection.query(Self.updateNextPush, broadcast.key + [.int8(next), .time(now)])
       return UnixTime(microsecondsRoundedUp: start)
     }

@@ -32,10 +32,10 @@ extension BroadcastProgress {
     control: BroadcastControl, pages: Int, segments: Int, plannedAt: UnixTime?,
     finished: [(segment: Int, pages: Int, recent: Int)]
   ) {
-    let counts = Dictionary(finished.map { ($0.segment, $0.pages) }, uniquingKeysWith: +)
+    let counts = Dictionary(finished.map { ($0.segment, $0.pages) }, uniquingKeysWith: { $0.addingClamped($1) })
     self.init(
-      control: control, pages: pages, finishedPages: finished.reduce(0) { $0 + $1.pages },
-      recentPages: finished.reduce(0) { $0 + $1.recent }, plannedAt: plannedAt,
+      control: control, pages: pages, finishedPages: finished.map(\.pages).clampedSum(),
+      recentPages: finished.map(\.recent).clampedSum(), plannedAt: plannedAt,
       segments: segments > Self.mostSegments
         ? []
         : (0..<segments).map {
@@ -69,7 +69,7 @@ extension ScheduledSend {
 
 extension UnixTime {
   /// Rounds a time in microseconds up to the next millisecond.
-  init(microsecondsRoundedUp microseconds: Int64) { self.init(milliseconds: (microseconds + 999) / 1000) }
+  init(microsecondsRoundedUp microseconds: Int64) { self.init(milliseconds: microseconds.addingClamped(999) / 1000) }
 }
 
 /// The sender of a send in its hub, compared by bytes.
@@ -120,15 +120,17 @@ struct ScheduledUse {
     _ sends: Int, bytes: Int, within limit: ScheduledSendLimit, at now: UnixTime,
     recount: () throws -> (sends: Int, bytes: Int)
   ) rethrows -> QuotaName? {
-    if limit.exceeded(bySends: self.sends + sends, bytes: self.bytes + bytes) != nil,
+    if limit.exceeded(bySends: self.sends.addingClamped(sends), bytes: self.bytes.addingClamped(bytes)) != nil,
       ScheduledSendLimit.isOld(countedAt, at: now)
     {
       (self.sends, self.bytes) = try recount()
       countedAt = now.milliseconds
     }
-    if let quota = limit.exceeded(bySends: self.sends + sends, bytes: self.bytes + bytes) { return quota }
-    self.sends += sends
-    self.bytes += bytes
+    if let quota = limit.exceeded(bySends: self.sends.addingClamped(sends), bytes: self.bytes.addingClamped(bytes)) {
+      return quota
+    }
+    self.sends.addClamped(sends)
+    self.bytes.addClamped(bytes)
     return nil
   }
 }

@@ -96,7 +96,8 @@ extension SQLiteRegistry: BroadcastStore {
           ON CONFLICT DO UPDATE SET next_push_at = excluded.next_push_at, touched_at = excluded.touched_at
           """
       ).execute(
-        arguments: broadcast.key + [start + Int64(pushes) * 1_000_000 / Int64(max(1, perSecond)), now.milliseconds])
+        arguments: broadcast.key
+          + [PushQuota.end(of: pushes, from: start, perSecond: perSecond), now.milliseconds])
       return UnixTime(microsecondsRoundedUp: start)
     }
   }

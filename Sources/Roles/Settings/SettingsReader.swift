@@ -148,7 +148,7 @@ package final class SettingsReader: AccessReporter {
     let expectation = "must be a number of seconds from \(range.lowerBound) to \(range.upperBound)"
     try check(key, expectation)
     guard range.contains(value ?? fallback) else { throw SettingsError(key, expectation, showsValue: true) }
-    return .milliseconds(Int64(((value ?? fallback) * 1000).rounded()))
+    return .milliseconds(Int64(clamping: ((value ?? fallback) * 1000).rounded()))
   }
 
   /// A fraction from 0 to 1.

@@ -111,7 +111,7 @@ extension Dispatcher {
     // When few of the devices examined match, pages are larger slices, but not without bound.
     let pages =
       max(Double(found.targets.count) / devicesPerPage, Double(found.examined) / (devicesPerPage * 20)) / share
-    return Int(min(max(1, pages.rounded(.up)), Double(StatusRecord.maximumParts)))
+    return Int(clamping: min(max(1, pages.rounded(.up)), Double(StatusRecord.maximumParts)))
   }
 
   /// Handles the fixed number of pages: writes the send's segments unless they have been written.

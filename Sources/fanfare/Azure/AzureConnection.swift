@@ -1,4 +1,5 @@
 import Crypto
+import FanfareCore
 import Foundation
 
 /// A connection string of Azure Notification Hubs: where a namespace is, and a rule's key.
@@ -49,7 +50,7 @@ struct AzureConnection: Sendable {
   /// The value of `Authorization` for a hub, good for an hour.
   func authorization(for hub: String, at time: Date) -> String {
     let resource = Self.escaped("\(base)/\(hub)".lowercased())
-    let expiry = Int(time.timeIntervalSince1970) + 3600
+    let expiry = Int(clamping: time.timeIntervalSince1970 + 3600)
     // The key is used as the text that it is: not decoded.
     let signature = HMAC<SHA256>.authenticationCode(
       for: Data("\(resource)\n\(expiry)".utf8), using: SymmetricKey(data: Data(key.utf8)))

@@ -1,4 +1,5 @@
 import AsyncHTTPClient
+import FanfareCore
 import Foundation
 import NIOCore
 import NIOHTTP1
@@ -74,7 +75,8 @@ struct APIClient: Sendable {
     let response: HTTPClientResponse
     let content: Data
     do {
-      response = try await http.execute(request, timeout: .nanoseconds(Int64(Self.patience / .nanoseconds(1))))
+      response = try await http.execute(
+        request, timeout: .nanoseconds(Int64(clamping: Self.patience / .nanoseconds(1))))
       content = Data(try await response.body.collect(upTo: Self.limit).readableBytesView)
     } catch {
       throw APIUnreachable(profile.url, error)

@@ -58,10 +58,10 @@ struct SendAnswer: Decodable {
   var isSuccess: Bool { state == "settled" || state == "noTarget" }
 
   /// The devices with an outcome.
-  var devicesDone: Int { (counts ?? [:]).values.flatMap(\.values).reduce(0, +) }
+  var devicesDone: Int { (counts ?? [:]).values.flatMap(\.values).clampedSum() }
 
   /// The devices with this outcome on all platforms.
-  func count(_ outcome: String) -> Int { (counts ?? [:]).values.compactMap { $0[outcome] }.reduce(0, +) }
+  func count(_ outcome: String) -> Int { (counts ?? [:]).values.compactMap { $0[outcome] }.clampedSum() }
 
   /// The outcomes in words: `12 delivered, 1 rejected`.
   var outcomes: String {
@@ -93,7 +93,7 @@ struct SendAnswer: Decodable {
 
   /// A duration between two stages: `35 ms`, `1.2 s`.
   private static func text(_ duration: Duration) -> String {
-    let milliseconds = Int64(duration / .milliseconds(1))
+    let milliseconds = duration.milliseconds
     guard milliseconds >= 1000 else { return "\(milliseconds) ms" }
     return "\(milliseconds / 1000).\(milliseconds % 1000 / 100) s"
   }

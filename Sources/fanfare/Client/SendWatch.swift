@@ -66,14 +66,14 @@ struct SendWatch {
     var words = [answer.state]
     if let broadcast = answer.broadcast {
       let share = broadcast.pages == 0 ? 0 : Double(broadcast.finishedPages) / Double(broadcast.pages)
-      let filled = Int((min(1, share) * 30).rounded(.down))
+      let filled = Int(clamping: min(1, share) * 30)
       let bar = String(repeating: "#", count: filled) + String(repeating: ".", count: 30 - filled)
-      words = ["[\(bar)]", "\(Int(share * 100)) %", answer.hasEnded ? answer.state : broadcast.course]
+      words = ["[\(bar)]", "\(Int(clamping: share * 100)) %", answer.hasEnded ? answer.state : broadcast.course]
       if broadcast.course != "running", broadcast.cause != "caller" { words.append("(\(broadcast.cause))") }
     }
     if !answer.outcomes.isEmpty { words.append(answer.outcomes) }
     if !answer.hasEnded {
-      if let rate, rate > 0 { words.append("\(Int(rate.rounded()))/s") }
+      if let rate, rate > 0 { words.append("\(Int(clamping: rate.rounded()))/s") }
       if let seconds = answer.broadcast?.remainingSeconds { words.append("\(seconds) s left") }
       if answer.state == "scheduled", let sendAt = answer.sendAt { words.append("for \(sendAt)") }
     }

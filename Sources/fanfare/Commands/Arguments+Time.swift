@@ -66,10 +66,10 @@ extension UnixTime {
     let text =
       switch size {
       case ..<1: "now"
-      case ..<60: "\(Int(size)) s"
-      case ..<3600: "\(Int(size / 60)) min"
-      case ..<86_400: "\(Int(size / 3600)) h"
-      default: "\(Int(size / 86_400)) d"
+      case ..<60: "\(Int(clamping: size)) s"
+      case ..<3600: "\(Int(clamping: size / 60)) min"
+      case ..<86_400: "\(Int(clamping: size / 3600)) h"
+      default: "\(Int(clamping: size / 86_400)) d"
       }
     guard size >= 1 else { return text }
     return seconds > 0 ? "\(text) ago" : "in \(text)"

@@ -86,7 +86,7 @@ extension RegistrationsCommand {
       try file?.finish()
       progress.interrupt()
       let seconds = progress.elapsed / .seconds(1)
-      Console.error("\(count) exported; \(seconds.text) s, \(Int(Double(count) / max(seconds, 0.001)))/s")
+      Console.error("\(count) exported; \(seconds.text) s, \(Int(clamping: Double(count) / max(seconds, 0.001)))/s")
     }
   }
 }

@@ -29,7 +29,7 @@ struct KafkaCheck {
           remedy: "check the address, that a broker listens there, and kafka.security")
       ]
     }
-    let time = Int((ContinuousClock.now - start) / .milliseconds(1))
+    let time = (ContinuousClock.now - start).milliseconds
     var findings = [Finding.ok(Self.area, "\(words.kafka) answered in \(time) ms and has \(names.count) topics")]
     let rights = await RightsCheck(reader: reader, topics: settings.kafka.topics, roles: roles).findings()
     findings += rights.findings

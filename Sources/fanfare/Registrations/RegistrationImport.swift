@@ -138,7 +138,7 @@ struct ImportSummary: Encodable {
   var text: String {
     """
     \(read) read\(readBefore > 0 ? " (\(readBefore) of them by earlier runs)" : ""): \(imported) imported, \(replaced) replaced, \
-    \(unchanged) unchanged, \(outdated) outdated, \(skipped) skipped; \(seconds.text) s, \(Int(perSecond))/s
+    \(unchanged) unchanged, \(outdated) outdated, \(skipped) skipped; \(seconds.text) s, \(Int(clamping: perSecond))/s
     """
   }
 }

@@ -1,3 +1,4 @@
+import FanfareCore
 import Foundation
 import Roles
 
@@ -61,12 +62,12 @@ final class TransferProgress {
     let seconds = elapsed / .seconds(1)
     var words: [String] = []
     if let share = state.share {
-      let filled = Int((min(1, share) * 30).rounded(.down))
+      let filled = Int(clamping: min(1, share) * 30)
       words.append("[\(String(repeating: "#", count: filled))\(String(repeating: ".", count: 30 - filled))]")
-      words.append("\(Int(min(1, share) * 100)) %")
+      words.append("\(Int(clamping: min(1, share) * 100)) %")
     }
     words.append("\(state.count) registrations")
-    words.append("\(seconds > 0 ? Int(Double(state.count) / seconds) : 0)/s")
+    words.append("\(seconds > 0 ? Int(clamping: Double(state.count) / seconds) : 0)/s")
     if let share = state.share, share > state.shareBefore, share < 1 {
       words.append("\(time(seconds * (1 - share) / (share - state.shareBefore))) left")
     }
@@ -75,7 +76,7 @@ final class TransferProgress {
   }
 
   private static func time(_ seconds: Double) -> String {
-    let seconds = Int(min(seconds, 359_999).rounded(.up))
+    let seconds = Int(clamping: min(seconds, 359_999).rounded(.up))
     func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
     return "\(seconds / 3600):\(two(seconds / 60 % 60)):\(two(seconds % 60))"
   }

@@ -1,3 +1,4 @@
+import FanfareCore
 import NIOCore
 
 /// Limits the work that an HTTP/2 client causes without getting answers: floods of settings, pings or resets.
@@ -39,7 +40,7 @@ struct FrameBudget {
     if tokens < price {
       let now = now()
       let seconds = Double((now - refilled).nanoseconds) / 1e9
-      tokens = min(Self.capacity, tokens + Int(seconds * Double(Self.refillPerSecond)))
+      tokens = min(Self.capacity, tokens.addingClamped(Int(clamping: seconds * Double(Self.refillPerSecond))))
       refilled = now
     }
     guard tokens >= price else { return false }
