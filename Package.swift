@@ -362,7 +362,10 @@ if Context.environment["FANFARE_FUZZ"] != nil {
   package.targets.append(
     .executableTarget(
       name: "Fuzz",
-      dependencies: ["FanfareCore", "FrontEnd", "HTTP2Client", "Worker", httpTypes, nioCore, nioEmbedded, nioHTTP1],
+      dependencies: [
+        "Console", "FanfareCore", "FrontEnd", "HTTP2Client", "Ledger", "Operations", "RDKafka", "Registry", "Worker",
+        httpTypes, nioCore, nioEmbedded, nioHTTP1,
+      ],
       path: "Tests/Fuzz",
       exclude: ["Corpus", "records.dict"],
       // Without it the compiler would look for statements at the top level of a file.

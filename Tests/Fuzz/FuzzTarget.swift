@@ -4,12 +4,12 @@ import FoundationEssentials
 @testable import FrontEnd
 @testable import Worker
 
-/// What is fuzzed: every reader of bytes from outside. `deploy/fuzz` runs each.
+/// What is fuzzed: every reader of bytes from outside, and the sums of what they read. `deploy/fuzz` runs each.
 ///
 /// A run must end without a trap, and what is read must be written and read again as the same value.
 enum FuzzTarget: String, CaseIterable {
   case json, tags, send, segment, status, retry, deadLetter, commit, http1Server, http2, http2Server, channel, values,
-    jwt, template
+    jwt, template, pulse, ledger, quota
 
   private static let time = UnixTime(milliseconds: 1_795_248_000_123)
 
@@ -44,6 +44,9 @@ enum FuzzTarget: String, CaseIterable {
     case .values: Self.readValues(String(decoding: bytes, as: UTF8.self))
     case .jwt: Self.readToken(bytes)
     case .template: Self.renderTemplate(String(decoding: bytes, as: UTF8.self))
+    case .pulse: Aggregation.showPulses(bytes)
+    case .ledger: Aggregation.addStatusRecords(bytes)
+    case .quota: Aggregation.useQuotas(bytes)
     }
   }
 
