@@ -7,6 +7,8 @@ struct DirectBatch: Hashable, Sendable {
   static let maximumCount = 1000
   /// The most parts.
   private static let maximumParts = 8
+  /// The most bytes of the header section of a part.
+  private static let maximumHeadSize = 4096
 
   let notification: ArraySlice<UInt8>
   /// The handles in order, as given.
@@ -47,10 +49,10 @@ struct DirectBatch: Hashable, Sendable {
     let delimiter = Array("--".utf8) + boundary
     var parts: [String: ArraySlice<UInt8>] = [:]
     var rest = body
-    guard let first = rest.firstRange(of: delimiter) else { return [:] }
+    guard let first = rest.firstPlace(of: delimiter) else { return [:] }
     rest = rest[first.upperBound...]
     for _ in 0..<maximumParts {
-      guard !rest.starts(with: "--".utf8), let end = rest.firstRange(of: delimiter) else { break }
+      guard !rest.starts(with: "--".utf8), let end = rest.firstPlace(of: delimiter) else { break }
       if let (name, content) = part(rest[..<end.lowerBound]), parts[name] == nil { parts[name] = content }
       rest = rest[end.upperBound...]
     }
@@ -59,8 +61,8 @@ struct DirectBatch: Hashable, Sendable {
 
   /// The name of a part, from its `Content-Disposition`, and its content without the line end before the next part.
   private static func part(_ bytes: ArraySlice<UInt8>) -> (name: String, content: ArraySlice<UInt8>)? {
-    let blank = [Array("\r\n\r\n".utf8), Array("\n\n".utf8)].compactMap { bytes.firstRange(of: $0) }
-      .min { $0.lowerBound < $1.lowerBound }
+    let blank = [Array("\r\n\r\n".utf8), Array("\n\n".utf8)]
+      .compactMap { bytes.prefix(maximumHeadSize).firstPlace(of: $0) }.min { $0.lowerBound < $1.lowerBound }
     guard let blank else { return nil }
     var content = bytes[blank.upperBound...]
     if content.last == UInt8(ascii: "\n") { content = content.dropLast() }
