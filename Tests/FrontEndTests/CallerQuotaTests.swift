@@ -320,6 +320,26 @@ import Testing
       try await app.request(.post, "/api/sends", body: Self.single).expectProblem(503, "registryUnavailable")
     }
   }
+
+  @Test func linesBeyondTheShareAreNotOverQuotaWhileTheRegistryIsAway() async throws {
+    let temporary = try TemporaryRegistry()
+    let store = WatchedQuotas(over: temporary.registry)
+    store.isAway = true
+    // The front end's own share is 3.
+    try await run(store: store, { $0 = .sends(100, burst: 300) }) { app in
+      let lines = Array(repeating: Self.single, count: 5).joined(separator: "\n")
+      func post() async throws -> Reply {
+        try await app.request(.post, "/api/sends/batch", body: lines, type: "application/x-ndjson")
+      }
+      // It shows that the registry is away.
+      try await post().expectProblem(503, "registryUnavailable")
+      let codes = try await post().body.split(separator: UInt8(ascii: "\n")).map {
+        try JSON($0)["error"]?["code"]?.text
+      }
+      #expect(codes == [nil, nil, nil, "registryUnavailable", "registryUnavailable"])
+      try await post().expectProblem(503, "registryUnavailable")
+    }
+  }
 }
 
 /// A store in which each audience has the same estimated size.

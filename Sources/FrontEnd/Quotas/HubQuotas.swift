@@ -41,7 +41,7 @@ struct HubQuotas: Sendable {
   /// Takes permits of a rate; see `RateGate.take`. All of them without a limit.
   func take(
     _ count: Int, of name: QuotaName, by user: String, at now: UnixTime, asWhole: Bool = false
-  ) async throws -> (taken: Int, retryAfter: Int) {
+  ) async throws -> (taken: Int, retryAfter: Int?) {
     guard count > 0, let limit = policy.limits(of: user).rate(name), let gate = gates[name] else { return (count, 1) }
     return try await gate.take(count, by: user, within: limit, at: now, asWhole: asWhole)
   }
@@ -62,7 +62,7 @@ struct HubQuotas: Sendable {
   @discardableResult
   func charge(_ count: Int, to name: QuotaName, of user: String, at now: UnixTime) async throws -> Int {
     let (taken, seconds) = try await take(count, of: name, by: user, at: now, asWhole: true)
-    guard taken == count else { throw refusal(name, retryAfter: seconds) }
+    guard taken == count else { throw refusal(name, retryAfter: seconds ?? Self.stockRetry) }
     return min(count, policy.limits(of: user).rate(name)?.burst ?? 0)
   }
 

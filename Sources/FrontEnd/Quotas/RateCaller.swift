@@ -7,7 +7,8 @@ import FanfareCore
 struct RateCaller {
   /// What a caller may do.
   enum Decision {
-    case admitted(Int)
+    /// Fewer than asked for, if the database is unavailable or no more are free.
+    case admitted(Int, isUnavailable: Bool = false)
     case refused(until: UnixTime)
     case reserve(RateDemand)
     case wait
@@ -79,9 +80,9 @@ struct RateCaller {
   mutating func decide(_ count: Int, _ limit: RateLimit, at now: UnixTime, asWhole: Bool) -> Decision {
     let here = permitsHere(limit, at: now)
     let available = here.count
-    func use(_ count: Int) -> Decision {
+    func use(_ count: Int, isUnavailable: Bool = false) -> Decision {
       self.use(count, here, limit, at: now)
-      return .admitted(count)
+      return .admitted(count, isUnavailable: isUnavailable)
     }
     if available >= count { return use(count) }
     let need = asWhole ? count - available : max(1, 1 - available)
@@ -90,7 +91,7 @@ struct RateCaller {
     let isBlocked = isKnown && now < min(blockedUntil, reservedAt + RateGate.lifetime) && need >= blockedNeed
     let hasFailed = isKnown && now < failedUntil
     if isBlocked || hasFailed {
-      guard asWhole || available == 0 else { return use(available) }
+      guard asWhole || available == 0 else { return use(available, isUnavailable: hasFailed) }
       return hasFailed ? .unavailable : .refused(until: blockedUntil)
     }
     guard !isReserving else { return .wait }

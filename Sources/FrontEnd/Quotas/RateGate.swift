@@ -51,17 +51,17 @@ final class RateGate: Sendable {
 
   /// Takes up to `count` permits of a caller; `asWhole`: all or none.
   ///
-  /// Returns the number taken, and the seconds until one more is free (`asWhole`: until all are free). Throws
-  /// `RegistryError` if the caller needs a reservation and the database is unavailable.
+  /// Returns the number taken, and the seconds until one more is free (`asWhole`: until all are free); nil if the
+  /// database is unavailable. Throws `RegistryError` if then none can be taken.
   func take(
     _ count: Int, by user: String, within limit: RateLimit, at now: UnixTime, asWhole: Bool = false
-  ) async throws -> (taken: Int, retryAfter: Int) {
+  ) async throws -> (taken: Int, retryAfter: Int?) {
     let key = Array(user.utf8)
     while true {
       switch decide(count, key, limit, at: now, asWhole: asWhole || limit.mayOverdraw) {
-      case .admitted(let taken): return (taken, 1)
-      case .refused(let moment): return (0, max(1, Int(clamping: ((moment - now) / .seconds(1)).rounded(.up))))
-      case .unavailable: throw RegistryError(.unavailable, "the registry is unavailable")
+      case .admitted(let taken, let isUnavailable): return (taken, isUnavailable ? nil : 1)
+      case .refused(let moment): return (0, Self.seconds(until: moment, at: now))
+      case .unavailable: throw RegistryError.withoutReservation
       case .wait: await waitForReservation(key)
       case .reserve(let demand): try await reserve(demand, key, user, limit, at: now)
       }
@@ -72,6 +72,10 @@ final class RateGate: Sendable {
   func hasPermit(of user: String, within limit: RateLimit, at now: UnixTime) -> Bool {
     let key = Array(user.utf8)
     return state.withLock { ($0.callers[key] ?? RateCaller()).hasPermit(limit, at: now) }
+  }
+
+  private static func seconds(until moment: UnixTime, at now: UnixTime) -> Int {
+    max(1, Int(clamping: ((moment - now) / .seconds(1)).rounded(.up)))
   }
 
   /// Takes all of `count` permits if the front end has them. Otherwise returns false and takes none.
@@ -160,4 +164,9 @@ final class RateGate: Sendable {
     }
     state.sweepSize = max(Self.smallestSweep, 2 * state.callers.count)
   }
+}
+
+extension RegistryError {
+  /// A rate's permits cannot be reserved.
+  static let withoutReservation = RegistryError(.unavailable, "the registry is unavailable")
 }

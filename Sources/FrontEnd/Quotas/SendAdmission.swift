@@ -36,7 +36,9 @@ struct SendAdmission {
     count = permits.taken
     (wanted[.sends], charged[.sends]) = (count, count)
     if count < submissions.count {
-      let refusal = hub.quotas.refusal(.sends, retryAfter: permits.retryAfter, count: submissions.count - count)
+      let refusal =
+        permits.retryAfter.map { hub.quotas.refusal(.sends, retryAfter: $0, count: submissions.count - count) }
+        ?? Refusal(describing: RegistryError.withoutReservation)
       guard count > 0 else { throw refusal }
       for index in count..<submissions.count { refusals[index] = refusal }
     }
