@@ -169,9 +169,10 @@ package final class FrontEnd: Service {
         table: table, budget: bodies,
         proxies: configuration.proxies, requiresProxy: configuration.requiresProxy, tls: configuration.tls,
         direct: configuration.answersDirectly ? direct : nil)
-    ) { request, connection in
+    ) { request, connection, answer in
       let source = RequestSource(
-        connection, address: connection.client(forwardedFor: request.headers[.forwardedFor]), logger: logger)
+        connection, address: connection.client(forwardedFor: request.headers[.forwardedFor]), answer: answer,
+        logger: logger)
       return try await responder.respond(to: request, context: FrontEndContext(source: source))
     }
     return connections.server(

@@ -13,6 +13,7 @@ package final class LedgerReader: Sendable {
   /// Opening and checking the file blocks, up to the busy timeout where another process holds a lock. Callers run on
   /// event loops, which must not block.
   private let queue = DispatchQueue(label: "fanfare.ledger.open")
+  private let reads: ReadGate
 
   private struct Opened {
     let pool: DatabasePool
@@ -23,6 +24,7 @@ package final class LedgerReader: Sendable {
   /// Creates a reader; the first call opens the file.
   package init(_ configuration: LedgerStoreConfiguration) {
     self.configuration = configuration
+    reads = LedgerFile.makeGate(configuration)
   }
 
   /// The totals of a hub since the file was created; zero for an unknown hub. Throws `LedgerError`.
@@ -31,7 +33,11 @@ package final class LedgerReader: Sendable {
   }
 
   func read<Value: Sendable>(_ body: @Sendable (Database) throws -> Value) async throws -> Value {
-    do { return try await pool().read(body) } catch { throw LedgerFile.ledgerError(error) }
+    do {
+      return try await reads.run { try await pool().read(body) }
+    } catch let error as TooManyReads where error.hasCaller {
+      throw error
+    } catch { throw LedgerFile.ledgerError(error) }
   }
 
   private func pool() async throws -> DatabasePool {

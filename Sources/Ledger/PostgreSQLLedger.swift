@@ -12,6 +12,8 @@ import Synchronization
 package final class PostgreSQLLedger: Sendable {
   private let configuration: PostgreSQLLedgerConfiguration
   private let pool: PostgreSQLPool
+  /// The pool's own queue knows no callers.
+  private let reads: ReadGate
   private let clock: any WallClock
   private let logger: Logger
   private let hasTables = Mutex(false)
@@ -35,6 +37,8 @@ package final class PostgreSQLLedger: Sendable {
     ]
     database.settings.merge(planning) { own, _ in own }
     pool = try PostgreSQLPool(database, logger: logger)
+    reads = ReadGate(
+      "the ledger", slots: database.maximumConnections, waiting: database.maximumWaiting, patience: database.waitLimit)
     days = DayPartitions(pool: pool, retention: configuration.retention, lockTimeout: configuration.lockTimeout)
     writer = PostgreSQLBatchWriter(
       pool: pool, maximumDevices: configuration.maximumDevices, fewest: configuration.fewestAtOnce)
@@ -48,7 +52,7 @@ package final class PostgreSQLLedger: Sendable {
   private func read<Value: Sendable>(_ body: @escaping @Sendable (PostgreSQLConnection) throws -> Value) async throws
     -> Value
   {
-    do { return try await pool.read(body) } catch { throw Self.ledgerError(error) }
+    do { return try await reads.run { try await pool.read(body) } } catch { throw Self.ledgerError(error) }
   }
 
   private func createTables() async throws {
@@ -57,9 +61,11 @@ package final class PostgreSQLLedger: Sendable {
     hasTables.withLock { $0 = true }
   }
 
-  private static func ledgerError(_ error: any Error) -> LedgerError {
+  private static func ledgerError(_ error: any Error) -> any Error {
     switch error {
     case let error as LedgerError: error
+    case let error as TooManyReads where error.hasCaller: error
+    case let error as TooManyReads: LedgerError(.unavailable, "the ledger cannot be used now: \(error)")
     // No such table; no such column.
     case let error as PostgreSQLError where ["42P01", "42703"].contains(error.sqlState):
       LedgerError(.notThere, "the ledger's tables have not been created or migrated yet")

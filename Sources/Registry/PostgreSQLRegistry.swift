@@ -10,6 +10,7 @@ import Synchronization
 /// writes. Where the order cannot be kept, the server detects the deadlock and the cancelled transaction is retried.
 package final class PostgreSQLRegistry: Sendable {
   private let pool: PostgreSQLPool
+  private let reads: ReadGate
   private let purges: PurgeSchedule
   let limits: RegistrationLimits
   let logger: Logger
@@ -24,6 +25,10 @@ package final class PostgreSQLRegistry: Sendable {
     limits: RegistrationLimits = RegistrationLimits(), waits: Bool = false, logger: Logger
   ) async throws {
     pool = try PostgreSQLPool(configuration, logger: logger)
+    // The pool's own queue knows no callers.
+    reads = ReadGate(
+      "the registry", slots: configuration.maximumConnections, waiting: configuration.maximumWaiting,
+      patience: configuration.waitLimit)
     purges = PurgeSchedule(tombstoneLifetime: tombstoneLifetime)
     self.limits = limits
     self.logger = logger
@@ -64,7 +69,7 @@ package final class PostgreSQLRegistry: Sendable {
   func read<Value: Sendable>(_ body: @escaping @Sendable (PostgreSQLConnection) throws -> Value) async throws -> Value {
     do {
       try await migrateOnce()
-      return try await pool.read(body)
+      return try await reads.run { try await pool.read(body) }
     } catch { throw Self.registryError(error) }
   }
 
@@ -95,12 +100,14 @@ package final class PostgreSQLRegistry: Sendable {
     }
   }
 
-  private static func registryError(_ error: any Error) -> RegistryError {
+  private static func registryError(_ error: any Error) -> any Error {
     func unavailable(_ reason: String, isOutcomeUnknown: Bool = false) -> RegistryError {
       RegistryError(.unavailable, "the registry is unavailable: \(reason)", isOutcomeUnknown: isOutcomeUnknown)
     }
     return switch error {
     case let error as RegistryError: error
+    case let error as TooManyReads where error.hasCaller: error
+    case let error as TooManyReads: unavailable(error.description)
     case let error as PostgreSQLError: unavailable("\(error)", isOutcomeUnknown: error.isOutcomeUnknown)
     case is CancellationError: unavailable("the call was cancelled")
     default: unavailable("\(type(of: error))")

@@ -14,6 +14,7 @@ package final class SQLiteRegistry: Sendable {
   private let file: LocalFile
   private let configuration: SQLiteRegistryConfiguration
   private let purges: PurgeSchedule
+  private let reads: ReadGate
   let tagWeights = TagWeights()
   let templates = TemplateCache()
   /// The limits of the registrations.
@@ -27,6 +28,8 @@ package final class SQLiteRegistry: Sendable {
   package init(_ configuration: SQLiteRegistryConfiguration) throws {
     self.configuration = configuration
     purges = PurgeSchedule(tombstoneLifetime: configuration.tombstoneLifetime)
+    // The pool lets reads wait without a limit, and without noticing that their task was cancelled.
+    reads = ReadGate("the registry", slots: Self.readers(configuration), patience: configuration.busyTimeout)
     do {
       LocalFile.createPrivate(at: configuration.path)
       pool = try Self.open(configuration)
@@ -75,9 +78,10 @@ package final class SQLiteRegistry: Sendable {
     }
   }
 
-  /// Runs a block on a reader connection, outside the cooperative pool, on one snapshot of the file.
+  /// Runs a block on a reader connection, outside the cooperative pool, on one snapshot of the file. When the task is
+  /// cancelled, the running statement is interrupted.
   func read<Value: Sendable>(_ body: @Sendable (Database) throws -> Value) async throws -> Value {
-    do { return try await pool.read(body) } catch { throw Self.registryError(error) }
+    do { return try await reads.run { try await pool.read(body) } } catch { throw Self.registryError(error) }
   }
 
   /// Runs a block on the writer connection, outside the cooperative pool, as one transaction: durable when this returns
@@ -127,7 +131,7 @@ package final class SQLiteRegistry: Sendable {
     var configuration = Configuration()
     configuration.label = "fanfare.registry"
     configuration.foreignKeysEnabled = false
-    configuration.maximumReaderCount = max(1, settings.readerCount)
+    configuration.maximumReaderCount = readers(settings)
     configuration.prepareDatabase { db in
       // A pragma, because readers also wait while another process recovers or closes the log, and GRDB sets its own
       // busy timeout for them. A negative cache size is in KiB, a positive one in pages.
@@ -149,8 +153,14 @@ package final class SQLiteRegistry: Sendable {
     }
   }
 
-  private static func registryError(_ error: any Error) -> RegistryError {
-    error as? RegistryError ?? RegistryError(.unavailable, "the registry is unavailable: \(reason(of: error))")
+  private static func readers(_ settings: SQLiteRegistryConfiguration) -> Int { max(1, settings.readerCount) }
+
+  private static func registryError(_ error: any Error) -> any Error {
+    switch error {
+    case let error as RegistryError: error
+    case let error as TooManyReads where error.hasCaller: error
+    default: RegistryError(.unavailable, "the registry is unavailable: \(reason(of: error))")
+    }
   }
 
   /// Whether the error of opening the file is permanent.
@@ -166,6 +176,7 @@ package final class SQLiteRegistry: Sendable {
     switch error {
     case let error as DatabaseError: "SQLite error \(error.extendedResultCode)"
     case is CancellationError: "the call was cancelled"
+    case let error as TooManyReads: error.description
     default: "\(type(of: error))"
     }
   }

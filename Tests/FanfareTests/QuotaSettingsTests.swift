@@ -60,7 +60,7 @@ import Testing
         "default ann sends 500 of 60000", "default ann devices 0 of 100000000", "default ann registrations 0 of 10000",
         "default ann storedBytes 0 of 4294967296", "default ann openBroadcasts 3 of 100",
         "default ann scheduledSends 0 of 100000", "default ann scheduledBytes 0 of 268435456",
-        "default ann failedLogins 0 of 5000", "default ann devicesOfUser 2 of 200",
+        "default ann failedLogins 0 of 5000", "default ann reads 0 of 5000", "default ann devicesOfUser 2 of 200",
       ])
   }
 }

@@ -114,6 +114,19 @@ enum RawConnection {
     }
   }
 
+  /// Sends bytes, calls `body` with a function that sends more, and resets the connection.
+  static func holding(
+    bytes: [UInt8], port: Int, _ body: ((_ more: [UInt8]) async throws -> Void) async throws -> Void
+  ) async throws {
+    let channel = try await connect(port)
+    let options = try #require(channel.channel as? any SocketOptionProvider)
+    try await options.setSoLinger(linger(l_onoff: 1, l_linger: 0)).get()
+    try await channel.executeThenClose { _, outbound in
+      try await outbound.write(ByteBuffer(bytes: bytes))
+      try await body { try await outbound.write(ByteBuffer(bytes: $0)) }
+    }
+  }
+
   private static func connect(
     _ port: Int, host: String = "127.0.0.1"
   ) async throws -> NIOAsyncChannel<ByteBuffer, ByteBuffer> {

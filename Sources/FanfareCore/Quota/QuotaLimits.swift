@@ -18,6 +18,8 @@ package struct QuotaLimits: Hashable, Sendable {
   package var scheduledBytes = 256 << 20
   /// Failed logins under the user's name, at addresses where the user is not known.
   package var failedLoginsPerDay = 5000
+  /// Requests that read registrations, sends and dead letters, per second in the long run; ten times as many at once.
+  package var readsPerSecond = 500
 
   /// The defaults: more than a normal backend ever uses, less than what stalls workers or fills a disk.
   package init() {}
@@ -35,7 +37,7 @@ package struct QuotaLimits: Hashable, Sendable {
       "sends": \.sendsPerSecond, "burst": \.sendBurst, "devices": \.devicesPerDay,
       "registrations": \.registrationsPerDay, "storedBytes": \.storedBytesPerDay, "openBroadcasts": \.openBroadcasts,
       "scheduledSends": \.scheduledSends, "scheduledBytes": \.scheduledBytes,
-      "failedLogins": \.failedLoginsPerDay,
+      "failedLogins": \.failedLoginsPerDay, "reads": \.readsPerSecond,
     ]
   }
 
@@ -51,6 +53,7 @@ package struct QuotaLimits: Hashable, Sendable {
     case .registrations: registrationsPerDay == 0 ? nil : RateLimit(perDay: registrationsPerDay)
     case .storedBytes: storedBytesPerDay == 0 ? nil : RateLimit(perDay: storedBytesPerDay, mayOverdraw: true)
     case .failedLogins: failedLoginsPerDay == 0 ? nil : RateLimit(perDay: failedLoginsPerDay)
+    case .reads: readsPerSecond == 0 ? nil : RateLimit(perSecond: Double(readsPerSecond), burst: 10 * readsPerSecond)
     case .openBroadcasts, .scheduledSends, .scheduledBytes: nil
     }
   }
@@ -61,7 +64,7 @@ package struct QuotaLimits: Hashable, Sendable {
     case .openBroadcasts: openBroadcasts
     case .scheduledSends: scheduledSends
     case .scheduledBytes: scheduledBytes
-    case .sends, .devices, .registrations, .storedBytes, .failedLogins: 0
+    case .sends, .devices, .registrations, .storedBytes, .failedLogins, .reads: 0
     }
   }
 }

@@ -17,11 +17,13 @@ package enum QuotaName: String, CaseIterable, Sendable {
   case scheduledBytes
   /// Failed logins under a user's name, at addresses where the user did not log in lately, per day.
   case failedLogins
+  /// Requests that read stores, per second.
+  case reads
 
   /// Whether it limits a rate; the others limit the number of objects that exist.
   package var isRate: Bool {
     switch self {
-    case .sends, .devices, .registrations, .storedBytes, .failedLogins: true
+    case .sends, .devices, .registrations, .storedBytes, .failedLogins, .reads: true
     case .openBroadcasts, .scheduledSends, .scheduledBytes: false
     }
   }

@@ -121,6 +121,16 @@ package enum ProblemCode: String, CaseIterable, Sendable {
 }
 
 extension ProblemCode {
+  /// Whether the request was refused because of its own content.
+  var isOfContent: Bool {
+    switch self {
+    case .malformedRequest, .malformedBody, .invalidField, .invalidParameter, .tooLarge, .unsupportedMediaType,
+      .impossible:
+      true
+    default: false
+    }
+  }
+
   /// How a failure is answered and logged.
   struct Answer {
     let status: HTTPResponse.Status
@@ -218,9 +228,13 @@ extension Refusal {
     case let error as RDKafkaError: self.init(error)
     case let error as JSONError: self.init(error)
     case let error as AuthenticationError: self.init(error)
+    case let error as TooManyReads: self.init(error)
     case is NIOTooManyBytesError: self.init(.tooLarge, "the body is larger than this route accepts")
     case is HTTPParserError: self.init(.malformedRequest, "the body is not well-formed HTTP")
-    case is CancellationError: self.init(.overloaded, "the server is stopping; send the request again")
+    case is CancellationError:
+      self.init(.overloaded, "the server is stopping; send the request again")
+      // The usual cause is a client that has gone.
+      isCausedByCaller = true
     case let error as HTTPError: self.init(error)
     default: self.init(.internalError, "the server failed to handle the request")
     }
@@ -258,6 +272,15 @@ extension Refusal {
     } else {
       self.init(.invalidField, error.description)
     }
+  }
+
+  /// Where they are the caller's own it is a matter of its quota `reads`, although that counts them by the second.
+  private init(_ error: TooManyReads) {
+    self.init(
+      error.isOfCaller ? .overQuota : .overloaded,
+      error.isOfCaller
+        ? "too many of the caller's reads of \(error.store) wait; send fewer at a time" : error.description)
+    if error.isOfCaller { quota = .reads }
   }
 
   private init(_ error: AuthenticationError) {

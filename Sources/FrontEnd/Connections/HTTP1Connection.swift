@@ -83,6 +83,8 @@ final class HTTP1Connection: ChannelDuplexHandler {
   private var arrival = Arrival()
   private var waiting = Deque<Event>()
   var handover = Handover()
+  /// The answer to the request that the task handles.
+  private var pending: PendingAnswer?
   var body = ArrivingBody()
   var charge: BodyCharge
   var bodyTimer: Scheduled<Void>?
@@ -238,6 +240,14 @@ extension HTTP1Connection {
     }
   }
 
+  /// Makes the answer to the request that the task handles now.
+  func beginAnswer() -> PendingAnswer {
+    let answer = PendingAnswer()
+    if case .closed = state { answer.abandon() }
+    pending = answer
+    return answer
+  }
+
   func give(_ head: HTTP1Head, _ body: RequestBody) {
     do {
       handover.give(Request(head: try HTTPRequest(head.head, secure: isSecure, splitCookie: false), body: body))
@@ -268,6 +278,7 @@ extension HTTP1Connection {
     stopBodyTimer()
     life.end()
     charge.release()
+    pending?.abandon()
     body.fail(CancellationError())
     handover.end()
   }

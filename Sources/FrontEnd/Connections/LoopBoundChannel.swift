@@ -32,7 +32,10 @@ struct LoopBoundChannel: ServerChildChannel {
     let direct: DirectRoutes?
   }
 
-  typealias Responder = @Sendable (Request, ClientConnection) async throws -> Response
+  typealias Responder = @Sendable (Request, ClientConnection, PendingAnswer) async throws -> Response
+
+  /// The most bytes of a body that is read on the event loop, which serves other connections too.
+  private static let mostOnLoop = 1 << 16
 
   private let configuration: Configuration
   private let responder: Responder
@@ -111,12 +114,21 @@ struct LoopBoundChannel: ServerChildChannel {
     }
   }
 
+  private func respond(
+    to request: Request, of connection: ClientConnection, _ answer: PendingAnswer
+  ) async throws -> Response {
+    guard request.mayExceed(Self.mostOnLoop) else { return try await responder(request, connection, answer) }
+    return try await withTaskExecutorPreference(globalConcurrentExecutor) {
+      try await responder(request, connection, answer)
+    }
+  }
+
   private func answer(
     _ requests: NIOLoopBound<HTTP1Connection>, of connection: ClientConnection, logger: Logger
   ) async {
     while let request = await requests.value.next() {
       do {
-        let response = try await responder(request, connection)
+        let response = try await respond(to: request, of: connection, requests.value.beginAnswer())
         try await response.body.write(
           AnswerWriter { body in requests.value.answer(response.head, body: body) })
       } catch {
@@ -130,10 +142,10 @@ struct LoopBoundChannel: ServerChildChannel {
     _ requests: NIOLoopBound<HTTP2Connection>, of connection: ClientConnection, logger: Logger
   ) async {
     await withDiscardingTaskGroup { group in
-      while let (request, streamID) = await requests.value.next() {
+      while let (request, streamID, answer) = await requests.value.next() {
         group.addTask {
           do {
-            let response = try await responder(request, connection)
+            let response = try await respond(to: request, of: connection, answer)
             try await response.body.write(
               AnswerWriter { body in requests.value.answer(response.head, body: body, to: streamID) })
           } catch {

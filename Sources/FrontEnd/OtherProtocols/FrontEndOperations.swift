@@ -27,9 +27,9 @@ package struct FrontEndOperations: Sendable {
   /// Throws `.unauthenticated`, `.forbidden`, the errors of the authenticators, and those of `handle`.
   package func admit(
     _ request: ProtocolRequest, with credentials: Credentials?, to hub: String, anyOf scopes: [Scope],
-    by handle: (Caller) async throws -> Response
+    by handle: @escaping @Sendable (Caller) async throws -> Response
   ) async throws -> Response {
-    try await access.admit(credentials, to: hub, request.context, anyOf: scopes, by: handle)
+    try await access.admit(request.request, with: credentials, to: hub, request.context, anyOf: scopes, by: handle)
   }
 
   /// Completes a registration; see `DeviceRegistry.complete`.

@@ -58,6 +58,14 @@ struct HubQuotas: Sendable {
     return gate.takeAtOnce(count, by: user, within: limit, at: now)
   }
 
+  /// Throws the refusal that `charge` would give without asking the database. Takes nothing.
+  func requireProspect(of name: QuotaName, by user: String, at now: UnixTime) throws {
+    guard let limit = policy.limits(of: user).rate(name), let gate = gates[name],
+      let seconds = try gate.wait(of: user, within: limit, at: now)
+    else { return }
+    throw refusal(name, retryAfter: seconds)
+  }
+
   /// Takes all permits, or throws `.overQuota`. Returns how many of them were certainly charged: at most a burst.
   @discardableResult
   func charge(_ count: Int, to name: QuotaName, of user: String, at now: UnixTime) async throws -> Int {

@@ -74,6 +74,19 @@ final class RateGate: Sendable {
     return state.withLock { ($0.callers[key] ?? RateCaller()).hasPermit(limit, at: now) }
   }
 
+  /// The seconds until a permit is free, if `take` would refuse one without asking the database; nil if it would not.
+  /// Throws `RegistryError` if the database is unavailable.
+  func wait(of user: String, within limit: RateLimit, at now: UnixTime) throws -> Int? {
+    let key = Array(user.utf8)
+    // On a copy: a decision to reserve is not carried out.
+    var caller = state.withLock { $0.callers[key] } ?? RateCaller()
+    switch caller.decide(1, limit, at: now, asWhole: true) {
+    case .refused(let moment): return Self.seconds(until: moment, at: now)
+    case .unavailable: throw RegistryError.withoutReservation
+    case .admitted, .reserve, .wait: return nil
+    }
+  }
+
   private static func seconds(until moment: UnixTime, at now: UnixTime) -> Int {
     max(1, Int(clamping: ((moment - now) / .seconds(1)).rounded(.up)))
   }

@@ -45,13 +45,15 @@ struct AccessControl: Sendable {
   /// Throws `.unauthenticated`, `.forbidden`, the errors of the authenticators, and those of `handle`.
   func handle(
     _ request: Request, _ context: FrontEndContext, to route: ProtectedRoute,
-    by handle: (Request, FrontEndContext, Caller) async throws -> Response
+    by handle: @escaping @Sendable (Request, FrontEndContext, Caller) async throws -> Response
   ) async throws -> Response {
     let (caller, session) = try await authenticate(request, context)
     return try await recordingRefusals(of: caller, context) {
       if let session { try cookie.requireToken(request, session) }
       if !route.scopes.isEmpty { try caller.require(anyOf: route.scopes) }
-      var response = try await handle(request, context, caller)
+      var response = try await perform(request, context, by: caller, takesRead: route.takesRead) {
+        try await handle(request, context, caller)
+      }
       // An open page asks for the pulse every second, also while it is unattended.
       if let session, route.path != ProtectedRoute.readPulse.path { try cookie.renew(&response, session, context) }
       return response
@@ -60,8 +62,8 @@ struct AccessControl: Sendable {
 
   /// See `FrontEndOperations.admit`.
   func admit(
-    _ credentials: Credentials?, to hub: String, _ context: FrontEndContext, anyOf scopes: [Scope],
-    by handle: (Caller) async throws -> Response
+    _ request: Request, with credentials: Credentials?, to hub: String, _ context: FrontEndContext,
+    anyOf scopes: [Scope], by handle: @escaping @Sendable (Caller) async throws -> Response
   ) async throws -> Response {
     guard let credentials else {
       security.record(.unauthenticated, for: context)
@@ -70,7 +72,35 @@ struct AccessControl: Sendable {
     let caller = try await authenticate(credentials, context, to: hub, isOfPage: false) { _, _, _ in }
     return try await recordingRefusals(of: caller, context) {
       if !scopes.isEmpty { try caller.require(anyOf: scopes) }
-      return try await handle(caller)
+      // The quota is meant for one user, and such a caller acts for all of an app: it has one only as an exception.
+      let takesRead = request.method.takesRead && caller.hub.quotas.policy.isException(caller.user)
+      return try await perform(request, context, by: caller, takesRead: takesRead) { try await handle(caller) }
+    }
+  }
+
+  /// Runs the handler of an admitted caller's request. Its reads count for the caller's share of each store, and if it
+  /// only reads, it ends when the client goes.
+  ///
+  /// A large body that is refused for its content counts as a send for each 64 KiB, because nothing else is charged for
+  /// reading it. From a caller without permits none is read.
+  private func perform(
+    _ request: Request, _ context: FrontEndContext, by caller: Caller, takesRead: Bool,
+    _ handle: @escaping @Sendable () async throws -> Response
+  ) async throws -> Response {
+    let (quotas, size) = (caller.hub.quotas, request.bodyPermits)
+    if takesRead { try await quotas.charge(1, to: .reads, of: caller.user, at: clock.now()) }
+    if size > 0 { try quotas.requireProspect(of: .sends, by: caller.user, at: clock.now()) }
+    do {
+      return try await ReadCaller.$current.withValue(ReadCaller(hub: caller.hub.name, user: caller.user)) {
+        guard request.method == .get || request.method == .head else { return try await handle() }
+        return try await context.answer.whileAwaited(handle)
+      }
+    } catch {
+      if size > 0, Refusal(describing: error).code.isOfContent {
+        // While the database is away the permits of this front end are the limit.
+        do { _ = try await quotas.take(size, of: .sends, by: caller.user, at: clock.now()) } catch {}
+      }
+      throw error
     }
   }
 

@@ -11,12 +11,15 @@ struct FrontEndContext: RequestContext {
   /// Set by `AnswerMiddleware`; empty before.
   var requestID = ""
   let connection: ClientConnection
+  /// What the client waits for.
+  let answer: PendingAnswer
   /// The address of the peer, or of the client that a trusted proxy names.
   let clientAddress: ClientAddress
 
   init(source: RequestSource) {
     coreContext = CoreRequestContextStorage(source: source)
     connection = source.connection
+    answer = source.answer
     clientAddress = source.address
   }
 
@@ -37,9 +40,10 @@ struct FrontEndContext: RequestContext {
 struct RequestSource: RequestContextSource {
   let connection: ClientConnection
   let address: ClientAddress
+  let answer: PendingAnswer
   let logger: Logger
 
-  init(_ connection: ClientConnection, address: ClientAddress, logger: Logger) {
-    (self.connection, self.address, self.logger) = (connection, address, logger)
+  init(_ connection: ClientConnection, address: ClientAddress, answer: PendingAnswer, logger: Logger) {
+    (self.connection, self.address, self.answer, self.logger) = (connection, address, answer, logger)
   }
 }

@@ -12,6 +12,10 @@ struct ProtectedRoute: Sendable {
   /// The scopes of which one is required; empty: none is.
   let scopes: [Scope]
 
+  /// Whether a request takes a permit of the quota `reads`. All do that read stores and take no other permit, but those
+  /// of POST, of which each is one of few.
+  var takesRead: Bool { method.takesRead && path != Self.readPulse.path && path != SessionRoutes.path }
+
   private init(_ method: HTTPRequest.Method, _ path: String, _ scopes: Scope...) {
     self.init(method, path, anyOf: scopes)
   }
@@ -71,6 +75,11 @@ struct ProtectedRoute: Sendable {
     countTag, listTombstones,
     listTemplates, readTemplate, storeTemplate, removeTemplate, previewTemplate,
   ]
+}
+
+extension HTTPRequest.Method {
+  /// Whether requests with the method read stores before anything else, or do nothing else.
+  var takesRead: Bool { [.get, .head, .delete, .patch].contains(self) }
 }
 
 extension RouterMethods<FrontEndContext> {

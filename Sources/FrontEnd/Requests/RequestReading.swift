@@ -166,6 +166,18 @@ extension Request {
     headers[.transferEncoding] != nil || (headers[.contentLength].map { $0 != "0" } ?? false)
   }
 
+  /// The size of a large body in permits: one for each 64 KiB of more than that, as for 1 MiB if the size is unknown. 0
+  /// for other bodies.
+  var bodyPermits: Int {
+    guard mayExceed(1 << 16) else { return 0 }
+    return min(headers[.contentLength].flatMap { Int($0) } ?? 1 << 20, 1 << 24) >> 16
+  }
+
+  /// Whether the body may have more than `size` bytes.
+  func mayExceed(_ size: Int) -> Bool {
+    headers[.transferEncoding] != nil || headers[.contentLength].map { Int($0) ?? .max > size } ?? false
+  }
+
   /// Returns the whole body.
   /// Throws `.tooLarge` if it has more than `limit` bytes, if possible before reading it.
   func bytes(upTo limit: Int) async throws -> ArraySlice<UInt8> {

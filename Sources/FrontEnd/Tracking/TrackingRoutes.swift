@@ -171,6 +171,8 @@ struct TrackingRoutes: Sendable {
   private func readingHistory<Value>(_ body: () async throws -> Value) async throws -> Value {
     do {
       return try await body()
+    } catch let error as TooManyReads {
+      throw error
     } catch {
       throw Refusal(.historyUnavailable, "the history of sends is unavailable at the moment")
     }

@@ -5,6 +5,15 @@ import LocalFile
 
 /// Opens connections to a ledger's SQLite file.
 enum LedgerFile {
+  /// The reader connections of a process.
+  private static let readers = 2
+
+  /// The gate of a process's reads. GRDB's pool lets them wait without a limit, and without noticing that their task was
+  /// cancelled.
+  static func makeGate(_ settings: LedgerStoreConfiguration) -> ReadGate {
+    ReadGate("the ledger", slots: readers, patience: settings.busyTimeout)
+  }
+
   /// Opens the file for the process that writes it, and creates it and its tables if missing.
   static func openForWriting(_ settings: LedgerStoreConfiguration) throws -> DatabasePool {
     // SQLite ignores the busy timeout when two processes switch a new file to WAL at once: one gets SQLITE_BUSY.
@@ -41,6 +50,7 @@ enum LedgerFile {
   static func ledgerError(_ error: any Error) -> LedgerError {
     switch error {
     case let error as LedgerError: error
+    case let error as TooManyReads: LedgerError(.unavailable, "the ledger cannot be used now: \(error)")
     case let error as DatabaseError where error.resultCode == .SQLITE_NOTADB || error.resultCode == .SQLITE_CORRUPT:
       LedgerError(.unusable, "the ledger's file is damaged: SQLite error \(error.extendedResultCode)")
     case let error as DatabaseError:
@@ -56,7 +66,7 @@ enum LedgerFile {
     configuration.label = "fanfare.ledger"
     configuration.readonly = readonly
     configuration.foreignKeysEnabled = false
-    configuration.maximumReaderCount = 2
+    configuration.maximumReaderCount = readers
     configuration.prepareDatabase { db in
       // A negative cache_size is in KiB. Look-ups need few pages, batches many.
       try db.execute(sql: "PRAGMA busy_timeout = \(milliseconds); PRAGMA temp_store = MEMORY")

@@ -7,22 +7,25 @@ import Synchronization
 /// The dead letters of a deployment for its front ends, over the dead-letter topic.
 ///
 /// Each request reads the topic with clients of its own, which end with it: an idle front end keeps no connection for
-/// this. A request takes at most about `timeLimit`, and few run at a time.
+/// this. A request takes at most about `timeLimit`. Few run at a time; the others wait as long at most.
 package final class KafkaDeadLetters: DeadLetterStore {
   /// The most requests at a time.
   private static let mostReaders = 2
+  private static let mostWaiting = 256
   /// The most records that one page examines; the first page counts more, for an overview.
   private static let recordsPerPage: (first: Int64, further: Int64) = (5_000, 1_000)
 
   private let kafka: KafkaSettings
   private let timeLimit: Duration
   private let logger: Logger
-  private let running = Mutex((readers: 0, isRedriving: false))
+  private let reads: ReadGate
+  private let isRedriving = Mutex(false)
 
   package init(_ kafka: KafkaSettings, timeLimit: Duration = .seconds(20), logger: Logger) {
     self.kafka = kafka
     self.timeLimit = timeLimit
     self.logger = logger
+    reads = ReadGate("the dead letters", slots: Self.mostReaders, waiting: Self.mostWaiting, patience: timeLimit)
   }
 
   package func list(_ query: DeadLetterQuery) async throws(DeadLetterError) -> DeadLetterPage {
@@ -45,12 +48,12 @@ package final class KafkaDeadLetters: DeadLetterStore {
 
   package func redrive(_ order: RedriveOrder) async throws(DeadLetterError) -> RedriveOutcome {
     // Two at a time could redrive the same letter.
-    let isFree = running.withLock { running in
-      defer { running.isRedriving = true }
-      return !running.isRedriving
+    let isFree = isRedriving.withLock { isRedriving in
+      defer { isRedriving = true }
+      return !isRedriving
     }
     guard isFree else { throw .busy }
-    defer { running.withLock { $0.isRedriving = false } }
+    defer { isRedriving.withLock { $0 = false } }
     let redrive = Redrive(
       kafka: kafka, client: Self.client, isDryRun: order.isDryRun, isRepeated: order.isRepeated,
       patience: .ends(at: .now + timeLimit), logger: logger)
@@ -70,16 +73,11 @@ package final class KafkaDeadLetters: DeadLetterStore {
   private func reading<Value>(
     _ read: (DeadLetterBox) async throws -> Value
   ) async throws(DeadLetterError) -> Value {
-    let isFree = running.withLock { running in
-      guard running.readers < Self.mostReaders else { return false }
-      running.readers += 1
-      return true
-    }
-    guard isFree else { throw .busy }
-    defer { running.withLock { $0.readers -= 1 } }
-    return try await translating {
-      try await read(
-        DeadLetterBox(kafka, client: Self.client, patience: .ends(at: .now + timeLimit), logger: logger))
+    try await translating {
+      try await reads.run {
+        try await read(
+          DeadLetterBox(kafka, client: Self.client, patience: .ends(at: .now + timeLimit), logger: logger))
+      }
     }
   }
 
@@ -91,6 +89,10 @@ package final class KafkaDeadLetters: DeadLetterStore {
       throw .interrupted(redriven: interruption.redriven, next: interruption.next)
     } catch is TopicScan.TooLong {
       throw .tooMuch
+    } catch is TooManyReads {
+      throw .busy
+    } catch is CancellationError {
+      throw .unavailable
     } catch {
       logger.warning("The dead letters cannot be read", metadata: [LogKeys.error: "\(error)"])
       throw .unavailable

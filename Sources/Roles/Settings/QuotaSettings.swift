@@ -13,9 +13,11 @@ import FanfareCore
 /// - `scheduledBytes` (default 268435456): the bytes of scheduled sends that wait or were cancelled.
 /// - `failedLoginsPerDay` (default 5000): failed logins under a user's name, at addresses where the user was not
 ///   authenticated lately.
+/// - `readsPerSecond` (0…1000000, default 500): requests of one caller that read registrations, sends and dead letters;
+///   ten times as many at once.
 /// - `exceptions` (list of `user NAME: QUOTA=NUMBER …`): users with other quotas, by the names `sends`, `burst`,
-///   `devices`, `openBroadcasts`, `registrations`, `storedBytes`, `scheduledSends`, `scheduledBytes` and
-///   `failedLogins`.
+///   `devices`, `openBroadcasts`, `registrations`, `storedBytes`, `scheduledSends`, `scheduledBytes`,
+///   `failedLogins` and `reads`.
 extension QuotaPolicy {
   init(hub: HubName, from reader: SettingsReader) throws(SettingsError) {
     let section = "hub.\(hub).quota"
@@ -38,6 +40,7 @@ extension QuotaPolicy {
     try read("scheduledSends", \.scheduledSends, upTo: most)
     try read("scheduledBytes", \.scheduledBytes, upTo: most)
     try read("failedLoginsPerDay", \.failedLoginsPerDay, upTo: most)
+    try read("readsPerSecond", \.readsPerSecond, upTo: 1_000_000)
     var exceptions: [String: QuotaLimits] = [:]
     for text in try reader.strings("\(section).exceptions") {
       guard let (user, own) = Self.exception(text, from: limits, upTo: most) else {

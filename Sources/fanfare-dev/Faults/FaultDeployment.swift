@@ -84,7 +84,7 @@ actor FaultDeployment {
       // The load has one sender. While the registry is away, its quota would refuse sends.
       "FANFARE_HUB_DEFAULT_QUOTA_SENDS_PER_SECOND": "0", "FANFARE_HUB_DEFAULT_QUOTA_STORED_BYTES_PER_DAY": "0",
       "FANFARE_HUB_DEFAULT_QUOTA_REGISTRATIONS_PER_DAY": "0", "FANFARE_HUB_DEFAULT_QUOTA_OPEN_BROADCASTS": "0",
-      "FANFARE_HUB_DEFAULT_QUOTA_DEVICES_PER_DAY": "0",
+      "FANFARE_HUB_DEFAULT_QUOTA_DEVICES_PER_DAY": "0", "FANFARE_HUB_DEFAULT_QUOTA_READS_PER_SECOND": "0",
       "FANFARE_API_PORT": "0", "FANFARE_LOG_LEVEL": "notice",
       "FANFARE_SIMULATOR_DIRECTORY": path("simulator"), "FANFARE_HUB_DEFAULT_SIMULATOR": path("simulator"),
       // The simulator keeps all notifications, because a missing one counts as lost.

@@ -173,6 +173,19 @@ import Testing
     return values
   }
 
+  @Test func readsOfOneCallerWaitForOneAnother() async throws {
+    try await withLetters(8) { store, _, _ in
+      try await ReadCaller.$current.withValue(ReadCaller(hub: .default, user: "operator")) {
+        try await withThrowingTaskGroup(of: Int.self) { group in
+          for _ in 0..<6 {
+            group.addTask { try await store.list(DeadLetterQuery(isVisible: { _ in true })).letters.count }
+          }
+          for try await count in group { #expect(count == 8) }
+        }
+      }
+    }
+  }
+
   @Test func withoutTimeTheTopicIsTooMuch() async throws {
     try await withLetters(8) { _, settings, _ in
       let store = KafkaDeadLetters(settings, timeLimit: .zero, logger: TestKafka.quietLogger)

@@ -72,12 +72,14 @@ struct StreamHandover {
 
 extension HTTP2Connection {
   /// Returns the next request, or nil when the connection is closed. Call it on the event loop.
-  func next() async -> (request: Request, streamID: Int32)? {
+  func next() async -> (request: Request, streamID: Int32, answer: PendingAnswer)? {
     while !handover.isEnded {
       while let next = handover.take() {
         if let stream = streams[next.streamID] {
           stream.isRunning = true
-          return next
+          let answer = PendingAnswer()
+          stream.pending = answer
+          return (next.request, next.streamID, answer)
         }
         // Nobody waits for its answer.
         handover.finished()
@@ -106,7 +108,7 @@ extension HTTP2Connection {
   /// Notes that a request is no longer handled. Returns its stream, nil if that was reset.
   func endRun(_ streamID: Int32) -> HTTP2Stream? {
     let stream = streams[streamID]
-    if let stream { stream.isRunning = false } else { handover.release(streamID) }
+    if let stream { (stream.isRunning, stream.pending) = (false, nil) } else { handover.release(streamID) }
     return stream
   }
 

@@ -227,6 +227,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
   /// Notes that a stream has ended, with an answer or without. Called by the session; a flush follows.
   func remove(_ stream: HTTP2Stream) {
     streams[stream.id] = nil
+    stream.pending?.abandon()
     handover.waitingBytes -= stream.answer.waitingBytes
     // What is in its window may be on its way.
     if !stream.isRequestEnded {
@@ -314,7 +315,10 @@ final class HTTP2Connection: ChannelDuplexHandler {
     departure.timer?.cancel()
     arrival.timer?.cancel()
     life.end()
-    for stream in streams.values { stream.endBody() }
+    for stream in streams.values {
+      stream.pending?.abandon()
+      stream.endBody()
+    }
     streams = [:]
     arrival = Arrival()
     session = nil

@@ -15,6 +15,8 @@ final class HTTP2Stream {
   var body: ArrivingBody?
   var charge: BodyCharge
   var answer = HTTP2Answer()
+  /// The answer while the task handles the request.
+  var pending: PendingAnswer?
   /// Whether the request was handed over or refused.
   var isHandedOver = false
   /// Whether the request is being handled, so that its body is held.
@@ -75,6 +77,7 @@ final class HTTP2Stream {
     self.id = id
     if collected.capacity > Self.keptCapacity { collected = ByteBuffer() }
     answer = HTTP2Answer()
+    pending = nil
     (isHandedOver, isRunning, isRequestEnded, unconsumed) = (false, false, false, 0)
   }
 }

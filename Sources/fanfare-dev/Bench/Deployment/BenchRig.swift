@@ -60,7 +60,7 @@ final class BenchRig: Sendable {
   /// The keys of a hub's section `quota` that switch all quotas off.
   static let noQuotas =
     "sendsPerSecond: 0, devicesPerDay: 0, openBroadcasts: 0, registrationsPerDay: 0, storedBytesPerDay: 0, "
-    + "scheduledSends: 0, scheduledBytes: 0"
+    + "scheduledSends: 0, scheduledBytes: 0, readsPerSecond: 0"
 
   /// The settings of a hub that uses the sink as APNs.
   func apnsSettings(_ sink: Sink, connections: Int) -> String {
