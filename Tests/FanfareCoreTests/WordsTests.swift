@@ -142,7 +142,9 @@ import Testing
     "https://evil.example/\\@cloud.notify.windows.com/", "https://cloud.notify.windows.com/#x",
     "https://evil.example#.notify.windows.com/", "https://.notify.windows.com/", "https://a..notify.windows.com/",
     "https://\(String(repeating: "a", count: 64)).notify.windows.com/",
-    "https://cloud.notify.windows.com/ x",
+    "https://cloud.notify.windows.com/ x", "https://cloud.notify.windows.com/?token=%2",
+    "https://cloud.notify.windows.com/?token=%zz", "https://cloud.notify.windows.com/?token=%",
+    "https://cloud.notify.windows.com/?token=\u{7F}", "https://cloud.notify.windows.com/?token=é",
   ])
   func channelURIsOfOtherHostsAreRejected(uri: String) {
     #expect(ChannelURI(uri) == nil)

@@ -59,13 +59,11 @@ package struct ChannelURI: Hashable, Sendable {
   /// Path and query exactly as given, beginning with `/`.
   package let pathAndQuery: String
 
-  /// Parses a URI; nil unless it is `https` on such a host, without user info, on port 443, and of
-  /// visible ASCII.
+  /// Parses a URI; nil unless it is `https` on such a host, without user info or fragment, on port 443, and of the
+  /// characters that a URI may have.
   package init?(_ uri: String) {
     let scheme = "https://"
-    guard uri.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), uri.prefix(scheme.count).lowercased() == scheme,
-      !uri.contains("#"), !uri.contains("\\")
-    else { return nil }
+    guard uri.prefix(scheme.count).lowercased() == scheme else { return nil }
     let rest = uri.dropFirst(scheme.count)
     let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
     var authority = rest[..<end].lowercased()
@@ -78,6 +76,7 @@ package struct ChannelURI: Hashable, Sendable {
       default: false
       }
     }
+    guard Self.isPathAndQuery(rest[end...]) else { return nil }
     let isName = authority.split(separator: ".", omittingEmptySubsequences: false).allSatisfy {
       1...63 ~= $0.utf8.count
     }
@@ -86,5 +85,29 @@ package struct ChannelURI: Hashable, Sendable {
     }
     host = authority
     pathAndQuery = rest[end...].hasPrefix("/") ? String(rest[end...]) : "/" + rest[end...]
+  }
+
+  /// Whether the text has the characters of a path and a query only (RFC 3986 §3.3 and §3.4), with whole percent
+  /// escapes. Others could not be requested byte for byte.
+  private static func isPathAndQuery(_ text: Substring) -> Bool {
+    var digitsLeft = 0
+    for byte in text.utf8 {
+      if digitsLeft > 0 {
+        guard Hexadecimal.value(of: byte) != nil else { return false }
+        digitsLeft -= 1
+        continue
+      }
+      switch byte {
+      case UInt8(ascii: "%"): digitsLeft = 2
+      case _ where byte.isLetterOrDigit: break
+      case UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"), UInt8(ascii: "!"),
+        UInt8(ascii: "$"), UInt8(ascii: "&"), UInt8(ascii: "'"), UInt8(ascii: "("), UInt8(ascii: ")"),
+        UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: ","), UInt8(ascii: ";"), UInt8(ascii: "="),
+        UInt8(ascii: ":"), UInt8(ascii: "@"), UInt8(ascii: "/"), UInt8(ascii: "?"):
+        break
+      default: return false
+      }
+    }
+    return digitsLeft == 0
   }
 }
