@@ -70,10 +70,13 @@ import Testing
     #expect(
       try text(template, ["p": "say \"hi\"\n", "n": "1.5e3"])
         == #"{"aps": {"alert":"say \"hi\"\n","badge":1.5e3,"n":1}, "$(p)": ["asay \"hi\"\n", null, "plain"]}"#)
+    for number in ["0", "-1", "-0.5e-7", "12345678901234567890"] {
+      #expect(try text(try Template(##"{"n":"#(n)"}"##, .json), ["n": number]) == #"{"n":\#(number)}"#)
+    }
     #expect(template.names == ["p", "n"])
   }
 
-  @Test(arguments: ["", "01", "1.", "-1", "1e", "0x1", "1 ", "1,\"a\":2", "NaN", "١"])
+  @Test(arguments: ["", "01", "1.", "-", "-01", "+1", "--1", "1e", "0x1", "1 ", "1,\"a\":2", "NaN", "١"])
   func text_that_is_no_number_stays_a_string(_ value: String) throws {
     let template = try Template(##"{"n":"#(n)"}"##, .json)
     var reader = try JSONReader(try template.render(TemplateValues(properties: ["n": value]))[...])

@@ -59,7 +59,7 @@ extension String {
     return String(self[..<end])
   }
 
-  /// Whether the text is a number without a sign: `(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`.
+  /// Whether the text is a number (RFC 8259 §6): `-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`.
   fileprivate var isJSONNumber: Bool {
     var rest = utf8[...]
     func digits() -> Int {
@@ -67,6 +67,7 @@ extension String {
       rest = rest.dropFirst(count)
       return count
     }
+    if rest.first == UInt8(ascii: "-") { rest = rest.dropFirst() }
     let first = rest.first
     let count = digits()
     guard count == 1 || count > 1 && first != UInt8(ascii: "0") else { return false }
