@@ -205,6 +205,25 @@ import Testing
   }
 
   /// A producer may give microseconds instead of milliseconds; the time is clamped to a value that can be written.
+  /// The time of an event, the log's time of its record, and the moment of acceptance, in milliseconds.
+  @Test(arguments: [
+    ("2026-11-21T08:00:00Z", 300, 300), ("2026-11-21T08:00:00Z", 1500, 999), ("2026-11-21T08:00:00Z", -400, 0),
+    ("2026-11-21T09:00:00+01:00", 300, 300), ("2026-11-21T08:00:00.000Z", 300, 0),
+    ("2026-11-21T08:00:00.0Z", 300, 0), ("2026-11-21T08:00:00.250Z", 300, 250),
+  ])
+  func timeInWholeSecondsLeavesOutNoDeviceOfThatSecond(time: String, recorded: Int64, accepted: Int64) throws {
+    let second = try #require(UnixTime("2026-11-21T08:00:00.000Z"))
+    let id = SendID.random()
+    let record =
+      #"{"specversion":"1.0","id":"\#(id)","type":"fanfare.send.v1","time":"\#(time)","#
+      + #""data":{"to":{"user":"bob"},"message":{"body":"b"}}}"#
+    let recordTime = second + .milliseconds(recorded)
+    let send = try SendRequest.decode(Array(record.utf8)[...], recordTime: recordTime)
+    #expect(send.acceptedAt == second + .milliseconds(accepted))
+    let later = recordTime + .seconds(60)
+    #expect(try SendRequest.decode(send.encoded()[...], recordTime: later).acceptedAt == send.acceptedAt)
+  }
+
   @Test func recordTimeIsClampedToTheLastWritableMoment() throws {
     let data = #"{"to":{"user":"a"},"message":{"body":"x"}}"#
     let value = Array(

@@ -29,6 +29,8 @@ package struct CloudEvent {
   /// The id; nil if it is not a UUID.
   let id: SendID?
   let time: UnixTime?
+  /// Whether the time was written without a fraction of a second.
+  let isTimeWhole: Bool
   /// The attribute of CloudEvents' distributed tracing extension; nil if it is missing or malformed.
   let traceparent: String?
   /// The other attribute of that extension; nil if it is missing or malformed, or there is no `traceparent`.
@@ -103,7 +105,7 @@ extension CloudEvent {
     let limit = max(maximumSize, StatusRecord.maximumRecordSize)
     guard record.count <= limit else { throw tooLarge(limit) }
     guard !record.isEmpty else { throw RecordError(.undecodable, "the record is empty") }
-    var (hasID, id, time): (Bool, SendID?, UnixTime?) = (false, nil, nil)
+    var (hasID, id, time, isTimeWhole): (Bool, SendID?, UnixTime?, Bool) = (false, nil, nil, false)
     var (traceparent, tracestate): (String?, String?)
     var (hasType, hasVersion): (Bool?, Bool) = (nil, false)
     var (data, unreadData): (Value?, ArraySlice<UInt8>?)
@@ -129,7 +131,14 @@ extension CloudEvent {
         case "time":
           // CloudEvents' JSON format: null is the same as a missing attribute.
           let isMissing = try reader.readNull()
-          time = try isMissing ? nil : reader.readTime()
+          (time, isTimeWhole) =
+            try isMissing
+            ? (nil, false)
+            : reader.readUTF8 { text in
+              // A fraction begins behind `2026-11-21T08:00:00`.
+              let time = UnixTime(utf8: text)
+              return (time, time != nil && text[19] != UInt8(ascii: "."))
+            }
           guard isMissing || time != nil else { throw reader.error("must be an RFC 3339 date-time") }
         case "traceparent":
           traceparent = try readText(&reader) { text in
@@ -156,7 +165,9 @@ extension CloudEvent {
     }
     guard let data else { throw RecordError(.undecodable, "data is missing") }
     if traceparent == nil { tracestate = nil }
-    return (CloudEvent(id: id, time: time, traceparent: traceparent, tracestate: tracestate), data)
+    let event = CloudEvent(
+      id: id, time: time, isTimeWhole: isTimeWhole, traceparent: traceparent, tracestate: tracestate)
+    return (event, data)
   }
 
   /// Reads an optional attribute; nil if it is no string, or `accept` drops it.

@@ -79,6 +79,15 @@ extension SendRequest {
     try read(value, recordTime: recordTime, maximumSize: maximumRecordSize, hub: hub)
   }
 
+  /// The time of the event, or else of its record.
+  ///
+  /// A time in whole seconds may have been cut. It is read as late in its second as the record permits, so that a device
+  /// that was registered in that second before the event is not left out.
+  private static func acceptedAt(_ event: CloudEvent, recordTime: UnixTime) -> UnixTime {
+    guard let time = event.time else { return recordTime.writable }
+    return event.isTimeWhole ? min(max(time, recordTime), time + .milliseconds(999)).writable : time
+  }
+
   private static func read(
     _ value: ArraySlice<UInt8>, recordTime: UnixTime, maximumSize: Int, hub: HubName = .default
   ) throws(RecordError) -> (send: SendRequest, namesHub: Bool, namesTime: Bool) {
@@ -96,7 +105,8 @@ extension SendRequest {
     if fields.traceparent == nil { fields.traceparent = event.traceparent }
     if let state = event.tracestate, fields.traceparent == event.traceparent { fields.tracestate = state }
     do throws(JSONError) {
-      return (try fields.request(id: id, acceptedAt: event.time ?? recordTime.writable), namesHub, event.time != nil)
+      let acceptedAt = Self.acceptedAt(event, recordTime: recordTime)
+      return (try fields.request(id: id, acceptedAt: acceptedAt), namesHub, event.time != nil)
     } catch {
       throw RecordError(inData: error)
     }
