@@ -85,6 +85,8 @@ struct APNsTests {
     .background(payload, 400, "InvalidPushType"),
     .background(#"{"k":"v"}"#, 400, "InvalidPushType"),
     .background(#"{"aps":{"content-available":0}}"#, 400, "InvalidPushType"),
+    .background(#"{"aps":{"content-available":true}}"#, 200, ""),
+    .background(#"{"aps":{"content-available":"1","alert":null,"sound":null}}"#, 200, ""),
     .background(#"{"aps":{"content-available":1,"alert":{"title":"t"}}}"#, 400, "InvalidPushType"),
     .background(#"{"aps":{"content-available":1,"badge":0}}"#, 400, "InvalidPushType"),
     .background(#"{"aps":{"content-available":1,"sound":"s"}}"#, 400, "InvalidPushType"),

@@ -96,6 +96,25 @@ struct FCMTests {
     (message(#""shiny":1"#), 400, "message.shiny"),
     (#"{"message":{"topic":"/topics/news"}}"#, 400, "message.topic"),
     (message(#""android":{"notification":\#(everything)}"#), 200, ""),
+    // In proto3 JSON, null is no value.
+    (#"{"validate_only":null,"message":{"token":"t","topic":null,"data":null}}"#, 200, ""),
+    (message(#""notification":{"title":null,"body":null,"image":null}"#), 200, ""),
+    (message(#""android":{"priority":null,"ttl":null,"collapse_key":null,"data":null,"notification":null}"#), 200, ""),
+    (message(#""android_v2":{"background_sync":null,"remote_notification":null,"ttl":null}"#), 200, ""),
+    (message(#""apns":{"headers":null,"payload":null,"fcm_options":null,"live_activity_token":null}"#), 200, ""),
+    (message(#""webpush":{"headers":null,"data":null,"notification":null}"#), 200, ""),
+    (message(#""data":{"k":null}"#), 400, "message.data.k"),
+    (
+      message(#""apns":{"headers":{"apns-priority":"10"},"payload":{"aps":{"alert":null,"content-available":1}}}"#),
+      400, "INVALID_ARGUMENT"
+    ),
+    (message(#""apns":{"headers":{"apns-priority":"7"}}"#), 400, "message.apns.headers.apns-priority"),
+    (message(#""apns":{"headers":{"apns-expiration":"soon"}}"#), 400, "message.apns.headers.apns-expiration"),
+    (
+      message(#""apns":{"headers":{"apns-collapse-id":"\#(String(repeating: "x", count: 65))"}}"#), 400,
+      "message.apns.headers.apns-collapse-id"
+    ),
+    (message(#""webpush":{"headers":{"ttl":"1.5"}}"#), 400, "message.webpush.headers.ttl"),
     (
       message(#""android_v2":{"remote_notification":{"notification":{"id":7,"tag":"t"},"mutableContent":true}}"#), 200,
       ""
@@ -152,7 +171,7 @@ struct FCMTests {
           #expect(try Self.member("name", of: answer)?.hasPrefix("projects/fanfare-simulator/messages/") == true)
         }
       }
-      #expect(fixture.simulator.store.counts()[.fcm].accepted == 16)
+      #expect(fixture.simulator.store.counts()[.fcm].accepted == 22)
     }
   }
 

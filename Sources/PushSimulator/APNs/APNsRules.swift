@@ -81,9 +81,12 @@ struct APNsRules: Sendable {
       guard case "aps" = key, try reader.nextKind() == .object else { return try reader.skipValue() }
       try reader.readObject { (key, reader) throws(JSONError) in
         switch key {
-        case "content-available": isAvailable = try reader.readRaw().elementsEqual("1".utf8)
+        // Devices read `true` and `"1"` as the documented 1, and null as nothing.
+        case "content-available":
+          let value = String(decoding: try reader.readRaw(), as: UTF8.self)
+          isAvailable = ["1", "true", "\"1\"", "\"true\""].contains(value) || Double(value) == 1
         case "alert", "badge", "sound":
-          showsSomething = true
+          if try reader.nextKind() != .null { showsSomething = true }
           try reader.skipValue()
         default: try reader.skipValue()
         }

@@ -16,6 +16,8 @@ indirect enum FCMFieldType: Sendable {
   case list(FCMFieldType)
   /// Strings by names that the caller chooses.
   case strings
+  /// Header fields of Web Push: strings by names.
+  case webHeaders
   /// Any object.
   case object
   /// A message with these fields, in snake case.
@@ -41,6 +43,13 @@ indirect enum FCMFieldType: Sendable {
       guard isRight(try reader.readString()) else { throw reader.error("must be \(description)") }
     case .list(let type): try reader.readArray { (reader) throws(JSONError) in try type.check(&reader) }
     case .strings: try reader.readObject { (_, reader) throws(JSONError) in _ = try reader.readString() }
+    case .webHeaders:
+      try reader.readObject { (key, reader) throws(JSONError) in
+        let value = try reader.readString()
+        guard key.text.lowercased() != "ttl" || UInt32(value).map({ $0 <= 2_419_200 }) == true else {
+          throw reader.error("must be 0 to 2419200")
+        }
+      }
     case .object:
       guard try reader.nextKind() == .object else { throw reader.error("must be an object") }
       try reader.skipValue()
@@ -68,7 +77,7 @@ extension FCMFieldType {
   ])
   /// `WebpushConfig`.
   static let webPush = message([
-    "headers": strings, "data": strings, "notification": object,
+    "headers": webHeaders, "data": strings, "notification": object,
     "fcm_options": message(["link": text("an https URL") { $0.hasPrefix("https://") }, "analytics_label": label]),
   ])
   /// `FcmOptions`, and `AndroidFcmOptions`.

@@ -34,7 +34,7 @@ struct FCMMessage {
       var hasMessage = false
       try reader.readObject { (key, reader) throws(JSONError) in
         switch key {
-        case "validate_only", "validateOnly": validateOnly = try reader.readBoolean()
+        case "validate_only", "validateOnly": validateOnly = try reader.readNull() ? false : reader.readBoolean()
         case "message":
           hasMessage = true
           try readMessage(&reader)
@@ -119,7 +119,7 @@ struct FCMMessage {
   }
 
   private mutating func readNotification(_ reader: inout JSONReader) throws(JSONError) {
-    try reader.readObject { (key, reader) throws(JSONError) in
+    try Self.readMembers(&reader) { (key, reader) throws(JSONError) in
       hasNotification = true
       switch key {
       case "title", "body", "image": payloadSize += key.count + (try reader.readString()).utf8.count
@@ -129,7 +129,7 @@ struct FCMMessage {
   }
 
   private mutating func readAndroid(_ reader: inout JSONReader) throws(JSONError) {
-    try reader.readObject { (key, reader) throws(JSONError) in
+    try Self.readMembers(&reader) { (key, reader) throws(JSONError) in
       switch key {
       case "priority":
         let value = try reader.readString().uppercased()
@@ -154,9 +154,18 @@ struct FCMMessage {
     }
   }
 
+  /// Reads the members of a message that have a value: in proto3 JSON, null is none.
+  private static func readMembers(
+    _ reader: inout JSONReader, _ body: (JSONReader.Key, inout JSONReader) throws(JSONError) -> Void
+  ) throws(JSONError) {
+    try reader.readObject { (key, reader) throws(JSONError) in
+      if try !reader.readNull() { try body(key, &reader) }
+    }
+  }
+
   /// `android_v2`: known fields are checked, others are skipped.
   private func readAndroidV2(_ reader: inout JSONReader) throws(JSONError) {
-    try reader.readObject { (key, reader) throws(JSONError) in
+    try Self.readMembers(&reader) { (key, reader) throws(JSONError) in
       switch key {
       case "background_sync", "backgroundSync": try FCMFieldType.object.check(&reader)
       case "remote_notification", "remoteNotification": try FCMFieldType.remoteNotification.check(&reader)
@@ -167,12 +176,21 @@ struct FCMMessage {
 
   private mutating func readAPNs(_ reader: inout JSONReader) throws(JSONError) {
     var isLive = false
-    try reader.readObject { (key, reader) throws(JSONError) in
+    try Self.readMembers(&reader) { (key, reader) throws(JSONError) in
       switch key {
       case "headers":
         try reader.readObject { (key, reader) throws(JSONError) in
           let (name, value) = (key.text, try reader.readString())
-          if name.lowercased() == "apns-priority" { applePriority = value }
+          switch name.lowercased() {
+          case "apns-priority":
+            guard ["10", "5", "1"].contains(value) else { throw reader.error("Invalid APNs priority") }
+            applePriority = value
+          case "apns-expiration":
+            guard UInt64(value) != nil else { throw reader.error("Invalid APNs expiration") }
+          case "apns-collapse-id":
+            guard (1...64).contains(value.utf8.count) else { throw reader.error("Invalid APNs collapse id") }
+          default: break
+          }
         }
       case "payload": try readApplePayload(&reader)
       case "fcm_options", "fcmOptions": try FCMFieldType.appleOptions.check(&reader)
@@ -189,8 +207,9 @@ struct FCMMessage {
     try reader.readObject { (key, reader) throws(JSONError) in
       guard case "aps" = key, try reader.nextKind() == .object else { return try reader.skipValue() }
       try reader.readObject { (key, reader) throws(JSONError) in
+        let isNull = try reader.nextKind() == .null
         switch key {
-        case "alert", "badge", "sound": showsOnApple = true
+        case "alert", "badge", "sound": if !isNull { showsOnApple = true }
         default: break
         }
         try reader.skipValue()
