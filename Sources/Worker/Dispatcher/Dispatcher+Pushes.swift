@@ -140,7 +140,7 @@ extension Dispatcher {
     let decision = configuration.retry.decide(
       outcome, on: items[slot].devices[index].target.platform, history: history,
       remaining: items[slot].expiresAt - now.wall, jitter: Double.random(in: 0..<1, using: &generator),
-      isAlone: isAlone)
+      isAlone: isAlone, mayBeDeferred: deferral.hasRetryTopics)
     if outcome.verdict == .malformed, let send = items[slot].send {
       effects.alarm(.malformed(send: send.id, sender: sender, reason: outcome.reason))
     }
@@ -149,6 +149,8 @@ extension Dispatcher {
       effects.tallies.retries.append(Tallies.Retry(sender: sender, reason: outcome.reason))
       guard isAlone else { return repeatLater(ticket, decision, outcome, history, at: now, into: &effects) }
       history = history.refusedAlone
+      // If the credential is refused everywhere later, the push is held with the others.
+      history.contradictions = min(history.contradictions, configuration.retry.maximumContradictions - 1)
       items[slot][device: index].waitAlone(proofs: lanes[sender].trust.proofs)
       repeatLater(ticket, alone(decision, slot, history), outcome, history, at: now, into: &effects)
       return

@@ -91,7 +91,7 @@ struct LoneRefusalTests {
   }
 
   @Test func refusedPushFailsHoweverShortTheRestInMemory() {
-    var desk = Desk(retryDelays: [2, 15, 60]) { $0.times.longestRest = .seconds(1) }
+    var desk = Desk { $0.times.longestRest = .seconds(1) }
     for user in ["bad0", "good0"] { desk.register(user, .apns) }
     desk.deliver(desk.send(to: .user("good0")))
     desk.answerAll()
@@ -107,6 +107,31 @@ struct LoneRefusalTests {
     }
     #expect(desk.retries.isEmpty)
     #expect(desk.statuses.flatMap(\.devices).count { $0.outcome == .failed } == 10)
+  }
+
+  /// The refusal may pass, so it does not end a send before its time to live.
+  @Test(arguments: [refusal, expired], [true, false])
+  func refusedPushIsRepeatedUntilItsSendExpires(refusal: PushOutcome, passes: Bool) throws {
+    var desk = desk(retryDelays: [15, 60, 300])
+    var (answered, readmitted) = (desk.pushes.count, 0)
+    desk.deliver(desk.send(to: .user("bad0"), timeToLive: 3600))
+    for step in 0..<800 {
+      if step % 4 == 0 { desk.deliver(desk.send(to: .user("good\(step % 40)"))) }
+      answer(&desk, from: &answered, with: passes && step >= 600 ? Self.accepted : refusal)
+      desk.advance(.seconds(5))
+      while readmitted < desk.retries.count {
+        let record = try RetryRecord.decode(desk.retries[readmitted].value[...], recordTime: desk.wall)
+        guard record.notBefore <= desk.wall else { break }
+        desk.deliver([desk.retries[readmitted].value])
+        readmitted += 1
+      }
+    }
+    let attempts = desk.pushes.count { $0.handle.hasPrefix("bad0") }
+    #expect(attempts > 10 && attempts < 50, "\(attempts)")
+    let results = desk.statuses.flatMap(\.devices).filter { $0.attempts > 1 }
+    #expect(results.map(\.outcome) == [passes ? .delivered : .expired])
+    #expect(stops(desk) == 0 && desk.dispatcher.readinessProblems.isEmpty)
+    #expect(desk.statuses.flatMap(\.devices).count { $0.outcome == .delivered } == (passes ? 202 : 201))
   }
 
   @Test func refusedDevicesWaitWhileNothingElseIsSent() {
