@@ -171,6 +171,7 @@ package final class FCMSender: PushSender {
             lastProven = push.rendering.body
             proven.insert(push.rendering)
           }
+          if push.rendering.isDryRun { outcome = .dryRun }
         case .reauthenticate:
           let verdict = refusal ?? keeper.refused(generation: token, reason: outcome.reason)
           refusal = verdict

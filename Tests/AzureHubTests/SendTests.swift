@@ -68,9 +68,40 @@ import Testing
       #expect(reply.status == 201, "\(reply.text)")
       let content = try #require(try harness.sink.sends().first).content
       #expect(content.wns == "raw")
-      #expect(
-        content.headers
-          == ["x-wns-type": "wns/raw", "x-wns-ttl": "60", "content-type": "application/octet-stream"])
+      #expect(content.headers == ["x-wns-type": "wns/raw", "x-wns-ttl": "60"])
+    }
+  }
+
+  /// Format, header fields, body, and the member that the answer names.
+  @Test(arguments: [
+    ("apple", [("apns-push-type", "voip")], #"{"aps":{"alert":"a"}}"#, "apns-push-type"),
+    ("apple", [("apns-priority", "7")], #"{"aps":{"alert":"a"}}"#, "apns-priority"),
+    ("apple", [("apns-expiration", "1795248000000")], #"{"aps":{"alert":"a"}}"#, "apns-expiration"),
+    (
+      "apple", [], #"{"aps":{"alert":"\#(String(repeating: "x", count: 4096))"}}"#, "native.apns must have at most 4096"
+    ),
+    ("windows", [("X-WNS-Type", "wns/toast"), ("X-WNS-TTL", "3.5s")], "<toast/>", "x-wns-ttl"),
+    ("windows", [("X-WNS-Type", "wns/loud")], "<toast/>", "x-wns-type"),
+    ("windows", [("X-WNS-Type", "wns/raw")], String(repeating: "x", count: 5001), "native.wns must have at most 5000"),
+    ("gcm", [], #"{"to":"t","data":{"a":"b"}}"#, "native.fcm.to"), ("gcm", [], "{}", "native.fcm"),
+    ("gcm", [], #"{"data":{"from":"b"}}"#, "native.fcm.data.from"),
+    ("fcmv1", [], #"{"message":{"token":"t","data":{"a":"b"}}}"#, "native.fcm.token"),
+    ("fcmv1", [], #"{"message":{"data":{"google.x":"b"}}}"#, "native.fcm.data.google.x"),
+  ])
+  func contentThatTheServiceWouldRefuseIsRefused(
+    format: String, headers: [(String, String)], body: String, named: String
+  ) async throws {
+    try await AzureHarness.run { harness in
+      let moment = (harness.clock.now() + .seconds(60)).description
+      for path in ["/orders/messages", "/orders/schedulednotifications"] {
+        let reply = try await harness.request(
+          .POST, path,
+          headers: [
+            ("ServiceBusNotification-Format", format), ("ServiceBusNotification-ScheduleTime", moment),
+          ] + headers, body: body)
+        #expect(reply.status == 400 && reply.text.contains(named), "\(reply.status) \(reply.text)")
+      }
+      #expect(try harness.sink.sends().isEmpty)
     }
   }
 

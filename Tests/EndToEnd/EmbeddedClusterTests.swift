@@ -22,7 +22,7 @@ import Testing
       for _ in 0..<400 {
         let noise = (0..<3_800).map { _ in String(UInt64.random(in: .min ... .max, using: &random), radix: 36) }
           .joined()
-        let body = #"{"to":{"user":"bob"},"native":{"apns":{"aps":{"alert":"\#(noise)"}}}}"#
+        let body = #"{"to":{"user":"bob"},"template":{"properties":{"noise":"\#(noise)"}}}"#
         status = try await api.call("POST", "/api/sends", user: "alice", body: body).status
         guard status == 202 else { break }
         accepted += 1

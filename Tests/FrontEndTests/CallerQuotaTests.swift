@@ -179,7 +179,8 @@ import Testing
   @Test func templatesTakePermitsLikeRegistrations() async throws {
     try await run({ $0.registrationsPerDay = 6 }) { app in
       let path = "/api/installations/i"
-      let body = #"{"platform":"fcm","handle":"t","templates":{"a":{"body":"{}"},"b":{"body":"{}"}}}"#
+      let template = #"{"body":"{\"data\":{\"k\":\"v\"}}"}"#
+      let body = #"{"platform":"fcm","handle":"t","templates":{"a":\#(template),"b":\#(template)}}"#
       #expect(try await app.request(.put, path, body: body, type: "application/json").status == 200)
       let patch = #"[{"op":"remove","path":"/templates/a"}]"#
       #expect(try await app.request(.patch, path, body: patch, type: "application/json-patch+json").status == 200)
@@ -231,7 +232,7 @@ import Testing
     let submissions = try (0..<3).map { _ in
       var fields = SendFields()
       fields.audience = .user("bob")
-      fields.fcm = Array("{}".utf8)
+      fields.fcm = Array(#"{"data":{"k":"v"}}"#.utf8)
       let origin = SendOrigin(caller: caller, traceparent: nil, receivedAt: now)
       return try Submission(fields, id: .timeOrdered(at: now), from: origin, heldUntil: now + .seconds(60))
     }
@@ -257,7 +258,7 @@ import Testing
       return try (0..<3).map { _ in
         var fields = SendFields()
         fields.audience = .everyone
-        fields.fcm = Array("{}".utf8)
+        fields.fcm = Array(#"{"data":{"k":"v"}}"#.utf8)
         let origin = SendOrigin(caller: caller, traceparent: nil, receivedAt: now)
         return try Submission(fields, id: .timeOrdered(at: now), from: origin, heldUntil: now + .seconds(60))
       }

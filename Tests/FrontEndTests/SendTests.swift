@@ -160,8 +160,9 @@ import Testing
     let sink = RecordingSink()
     try await Harness.run({ $0.sink = sink }) { app in
       func body(_ size: Int) -> String {
-        let frame = #"{"to":{"user":"bob"},"message":{"body":""}}"#
-        return #"{"to":{"user":"bob"},"message":{"body":"\#(String(repeating: "x", count: size - frame.utf8.count))"}}"#
+        let frame = #"{"to":{"user":"bob"},"template":{"properties":{"p":""}}}"#
+        let text = String(repeating: "x", count: size - frame.utf8.count)
+        return #"{"to":{"user":"bob"},"template":{"properties":{"p":"\#(text)"}}}"#
       }
       #expect(try await app.request(.post, "/api/sends", body: body(65536)).status == 202)
       for path in [
@@ -174,7 +175,8 @@ import Testing
       }
       try await app.request(.put, "/api/register/x", body: body(65537)).expectProblem(413, "tooLarge")
       // Escapes may be longer in the record than in the body; a body within its limit fits into a record.
-      let heavy = #"{"to":{"user":"bob"},"message":{"body":"\#(String(repeating: #"\u0001"#, count: 10_000))"}}"#
+      let text = String(repeating: #"\u0001"#, count: 10_000)
+      let heavy = #"{"to":{"user":"bob"},"template":{"properties":{"p":"\#(text)"}}}"#
       #expect(try await app.request(.post, "/api/sends", body: heavy).status == 202)
       #expect(sink.records.count == 2)
     }

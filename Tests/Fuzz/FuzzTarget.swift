@@ -9,7 +9,7 @@ import FoundationEssentials
 /// A run must end without a trap, and what is read must be written and read again as the same value.
 enum FuzzTarget: String, CaseIterable {
   case json, tags, send, segment, status, retry, deadLetter, commit, http1Server, http2, http2Server, channel, values,
-    jwt, template, pulse, ledger, quota
+    jwt, template, content, pulse, ledger, quota
 
   private static let time = UnixTime(milliseconds: 1_795_248_000_123)
 
@@ -43,10 +43,25 @@ enum FuzzTarget: String, CaseIterable {
       precondition(uri.pathAndQuery.hasPrefix("/") && uri.pathAndQuery.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F })
     case .values: Self.readValues(String(decoding: bytes, as: UTF8.self))
     case .jwt: Self.readToken(bytes)
+    case .content: Self.checkContent(bytes)
     case .template: Self.renderTemplate(String(decoding: bytes, as: UTF8.self))
     case .pulse: Aggregation.showPulses(bytes)
     case .ledger: Aggregation.addStatusRecords(bytes)
     case .quota: Aggregation.useQuotas(bytes)
+    }
+  }
+
+  /// Native payloads for every service, with the same text as header field and collapse key.
+  private static func checkContent(_ bytes: [UInt8]) {
+    let text = String(decoding: bytes, as: UTF8.self)
+    _ = WNSPayload.kind(of: text)
+    _ = try? FCMPayload(bytes)
+    for name in PushHeader.names.values.flatMap(\.self) {
+      let content = Content(
+        message: Message(body: text, data: [text: text]), apns: bytes, wns: text, headers: [name: text])
+      let send = SendRequest(
+        id: SendID(high: 0, low: 0), acceptedAt: time, audience: .everyone, content: content, collapseKey: text)
+      try? send.checkContent()
     }
   }
 

@@ -51,6 +51,12 @@ import Testing
     (#"{"aps":{"content-available":1,"alert":{"body":"b"}}}"#, "alert", "10"),
     (#"{"aps":{"content-available":0}}"#, "alert", "10"),
     (#"{"content-available":1,"aps":{}}"#, "alert", "10"), (#"{"x":1}"#, "alert", "10"),
+    // As devices read it.
+    (#"{"aps":{"content-available":true}}"#, "background", "5"),
+    (#"{"aps":{"content-available":"1"}}"#, "background", "5"),
+    (#"{"aps":{"content-available":1.0,"alert":null,"badge":null,"sound":null}}"#, "background", "5"),
+    (#"{"aps":{"content-available":false}}"#, "alert", "10"), (#"{"aps":{"content-available":[1]}}"#, "alert", "10"),
+    (#"{"aps":{"content-available":true,"alert":{}}}"#, "alert", "10"),
   ])
   func nativePayload(json: String, type: String, priority: String) throws {
     let rendering = try render(Fixtures.send(Content(message: Message(body: "other"), apns: Array(json.utf8))))
@@ -109,8 +115,19 @@ import Testing
     #expect(changed.keptUntil == UnixTime(milliseconds: 0))
     #expect(field(try rendering(["apns-push-type": "background"]), "apns-priority") == "5")
     #expect(try rendering(["apns-expiration": "2026-12-01T08:00:00Z"]).keptUntil == UnixTime("2026-12-01T08:00:00Z"))
+    let lowest = try rendering(["apns-priority": "1"])
+    #expect(lowest.headers.map(\.value) == ["alert", "1", "own"])
+    #expect(APNsRenderer.Class(of: lowest) == .alertLow)
+    let silent = try rendering(["apns-priority": "1", "apns-push-type": "background"])
+    #expect(field(silent, "apns-priority") == "5", "APNs takes no other")
     for bad in ["apns-push-type", "apns-priority", "apns-expiration"] {
       #expect(throws: PushOutcome(.rejected, reason: "BadHeader")) { try rendering([bad: "x"]) }
+    }
+  }
+
+  @Test func everyClassIsRecognised() {
+    for pushClass in APNsRenderer.Class.allCases {
+      #expect(APNsRenderer.Class(of: RenderedPush(headers: pushClass.fields, body: [])) == pushClass)
     }
   }
 }

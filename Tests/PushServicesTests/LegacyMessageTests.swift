@@ -5,9 +5,12 @@ import Testing
 @testable import PushServices
 
 @Suite struct LegacyMessageTests {
-  private func message(_ legacy: String, priority: Priority = .high, timeToLive: Int64 = 60) throws -> [String: Any] {
+  private func message(
+    _ legacy: String, priority: Priority = .high, collapseKey: String? = nil, timeToLive: Int64 = 60
+  ) throws -> [String: Any] {
     try FCMRendererTests.message(
-      Fixtures.send(Content(fcm: Array(legacy.utf8)), priority: priority), timeToLive: timeToLive)
+      Fixtures.send(Content(fcm: Array(legacy.utf8)), priority: priority, collapseKey: collapseKey),
+      timeToLive: timeToLive)
   }
 
   private func same(_ found: Any?, _ expected: String) throws -> Bool {
@@ -116,10 +119,32 @@ import Testing
     let send = Fixtures.send(Content(fcm: Array(#"{"dry_run":true,"data":{"k":"v"}}"#.utf8)))
     let body = Array(try FCMRendererTests.body(send).utf8)
     #expect(try Fixtures.object(body)["validate_only"] as? Bool == true)
+    #expect(try FCMRenderer.render(send).isDryRun)
   }
 
   @Test func sendPriorityAppliesIfTheMessageHasNone() throws {
     #expect(member(try message(#"{"data":{"k":1}}"#, priority: .normal), "android", "priority") as? String == "NORMAL")
+    let shown = #"{"notification":{"title":"t","icon":"i"}}"#
+    #expect(member(try message(shown, priority: .normal), "apns", "headers", "apns-priority") as? String == "5")
+    #expect(member(try message(shown), "apns", "headers", "apns-priority") == nil)
+  }
+
+  /// Legacy message, tag on Android, collapse key on Android, collapse id on Apple devices; the send has a key.
+  @Test(arguments: [
+    (#"{"priority":"high","notification":{"title":"t"}}"#, "match-7", "match-7", "match-7"),
+    (#"{"notification":{"title":"t","tag":"own"}}"#, "own", "match-7", "match-7"),
+    (#"{"collapse_key":"own","notification":{"title":"t"}}"#, "match-7", "own", "own"),
+    (#"{"notification":{"icon":"i"}}"#, "match-7", "match-7", "match-7"),
+    (#"{"notification":{"sound":"s"}}"#, nil, "match-7", "match-7"),
+    (#"{"notification":{"badge":"0"}}"#, nil, "match-7", "match-7"),
+    (#"{"priority":"high","data":{"k":"v"}}"#, nil, "match-7", "match-7"),
+  ])
+  func collapseKeyOfTheSendReplaces(legacy: String, tag: String?, key: String, id: String) throws {
+    let message = try message(legacy, collapseKey: "match-7")
+    #expect(member(message, "android", "notification", "tag") as? String == tag)
+    #expect((member(message, "android", "notification") == nil) == (tag == nil), "a sound alone shows nothing")
+    #expect(member(message, "android", "collapse_key") as? String == key)
+    #expect(member(message, "apns", "headers", "apns-collapse-id") as? String == id)
   }
 
   @Test func collapseKeysThatAppleRefusesAreRefused() {
@@ -145,12 +170,16 @@ import Testing
   @Test(arguments: [
     (#"{"data":{"k":"v"}}"#, false), (#"{"data":{"k":1}}"#, true),
     (#"{"notification":{"title":"t","image":"i"}}"#, false),
-    (#"{"notification":{"icon":"i"}}"#, true), (#"{"priority":"high"}"#, true),
-    (#"{"priority":"high","android":{}}"#, false),
-    (#"{"apns":{},"data":{"k":1}}"#, false), (#"{"apns":null,"data":{"k":1}}"#, true),
+    (#"{"notification":{"icon":"i"}}"#, true), (#"{"priority":"high","data":{"k":"v"}}"#, true),
+    (#"{"priority":"high","apns":{}}"#, false), (#"{"apns":null,"data":{"k":1}}"#, true),
+    (#"{"message":{"data":{"k":1}}}"#, true), (#"{"message":{"data":{"k":"v"}}}"#, false),
     (#"{"priority":null,"data":{"k":"v"}}"#, false),
   ])
   func legacyFormIsRecognised(json: String, expected: Bool) throws {
-    #expect(try LegacyMessage.isLegacy(Array(json.utf8)) == expected)
+    guard case .legacy = try FCMPayload(Array(json.utf8)) else {
+      #expect(!expected)
+      return
+    }
+    #expect(expected)
   }
 }

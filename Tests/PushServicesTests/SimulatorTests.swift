@@ -118,6 +118,36 @@ import Testing
     }
   }
 
+  @Test func expirationOfTheCallerIsLimitedByTheSend() async throws {
+    try await Self.running { simulator, endpoints in
+      try await Outcomes.running(Self.apns(simulator.credentials, endpoints)) { sender in
+        let (device, now) = (String(repeating: "ab", count: 32), SystemWallClock().now())
+        let soon = String(now.seconds + 5)
+        for own in ["4000000000", soon, "0"] {
+          let content = Content(apns: Array(#"{"aps":{"alert":"a"}}"#.utf8), headers: ["apns-expiration": own])
+          let send = Fixtures.send(content)
+          expectEqual(try await Self.outcomes(sender, send, to: [device], at: now).map(\.verdict), [.accepted])
+        }
+        let sent = simulator.store.notifications(.apns, device).map { notification in
+          notification.headers.first { $0.name == "apns-expiration" }?.value
+        }
+        #expect(Set(sent) == [String((now + .seconds(60)).seconds), soon, "0"])
+      }
+    }
+  }
+
+  @Test func dryRunIsNotReportedAsDelivered() async throws {
+    try await Self.running { simulator, endpoints in
+      try await Outcomes.running(Self.fcm(simulator.credentials, endpoints)) { sender in
+        let content = Content(fcm: Array(#"{"dry_run":true,"data":{"k":"v"}}"#.utf8))
+        expectEqual(
+          try await Self.outcomes(sender, Fixtures.send(content), to: ["device-1"]),
+          [PushOutcome(.rejected, reason: "DryRun", status: 200)])
+        #expect(simulator.store.notifications(.fcm, "device-1").isEmpty)
+      }
+    }
+  }
+
   /// A connection is unusable after a token on it has expired.
   @Test func expiredTokenIsReplacedOnAnotherConnection() async throws {
     let clock = ManualClock()

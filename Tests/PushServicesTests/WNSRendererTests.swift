@@ -1,4 +1,5 @@
 import AsyncHTTPClient
+import Crypto
 import FanfareCore
 import Foundation
 import FoundationXML
@@ -95,6 +96,7 @@ import Testing
   @Test(arguments: [
     ("<toast><visual/></toast>", "wns/toast"), ("<toast launch='x'/>", "wns/toast"), ("<toast/>", "wns/toast"),
     ("\u{FEFF} \n<?xml version=\"1.0\"?>\n<toast>", "wns/toast"), ("<tile>", "wns/tile"),
+    ("<!--c--><toast/>", "wns/toast"), ("<?pi?><!DOCTYPE tile><tile/>", "wns/tile"),
     ("<badge value=\"1\"/>", "wns/badge"),
     ("<toaster>", "wns/raw"), ("<Toast>", "wns/raw"), ("toast", "wns/raw"), ("{\"secureId\":\"x\"}", "wns/raw"),
     ("<", "wns/raw"),
@@ -123,12 +125,44 @@ import Testing
     }
   }
 
-  @Test(arguments: ["", "seventeenletters1", "a b", "a-b", "é", "a\r\nx-evil: 1"]) func invalidTagsAreLeftOut(
-    key: String
-  )
-    throws
-  {
-    #expect(field(try WNSRenderer.render(Fixtures.send(Message(body: "b"), collapseKey: key)), "x-wns-tag") == nil)
+  @Test(arguments: [
+    "match7", "sixteenletters12", "match-7", "seventeenletters1", "a b", "é", "a\r\nx-evil: 1",
+    "6ba7b810-9dad-11d1-80b4-00c04fd430c8",
+  ])
+  func anyCollapseKeyBecomesATag(key: String) throws {
+    for content in [Content(message: Message(body: "b")), Content(wns: "<!--c--><toast/>"), Content(wns: "<tile/>")] {
+      let tag = try #require(field(try WNSRenderer.render(Fixtures.send(content, collapseKey: key)), "x-wns-tag"))
+      #expect(WNSFields.isTag(tag))
+      #expect(WNSFields.isTag(key) ? tag == key : tag == Self.digest(of: key))
+    }
+    #expect(field(try WNSRenderer.render(Fixtures.send(Content(wns: "raw"), collapseKey: key)), "x-wns-tag") == nil)
+    let own = Content(wns: "<toast/>", headers: ["x-wns-tag": "own"])
+    #expect(field(try WNSRenderer.render(Fixtures.send(own, collapseKey: key)), "x-wns-tag") == "own")
+  }
+
+  private static func digest(of key: String) -> String {
+    SHA256.hash(data: Data(key.utf8)).prefix(8).map { String(format: "%02x", $0) }.joined()
+  }
+
+  @Test func sendWithoutCollapseKeyHasNoTag() throws {
+    for key in [nil, ""] {
+      let rendering = try WNSRenderer.render(Fixtures.send(Message(body: "b"), collapseKey: key))
+      #expect(field(rendering, "x-wns-tag") == nil)
+    }
+  }
+
+  /// A type of the caller's decides about all that follows from the type.
+  @Test func otherFieldsFollowFromTheCallersType() throws {
+    let raw = try WNSRenderer.render(
+      Fixtures.send(Content(wns: "<toast/>", headers: ["x-wns-type": "wns/raw"]), collapseKey: "k"))
+    #expect(
+      raw.headers == [
+        .init("content-type", "application/octet-stream"), .init("x-wns-cache-policy", "cache"),
+        .init("x-wns-priority", "1"), .init("x-wns-type", "wns/raw"),
+      ])
+    let toast = try WNSRenderer.render(Fixtures.send(Content(wns: "x", headers: ["x-wns-type": "wns/toast"])))
+    #expect(field(toast, "content-type") == "text/xml")
+    #expect(field(toast, "x-wns-cache-policy") == nil)
   }
 
   @Test func correlationVector() {
@@ -136,7 +170,10 @@ import Testing
   }
 
   @Test func headersOfTheCallerReplaceTheDerivedOnes() throws {
-    let headers = ["x-wns-type": "wns/raw", "x-wns-ttl": "60", "content-type": "application/octet-stream"]
+    let headers = [
+      "x-wns-type": "wns/raw", "x-wns-ttl": "60", "content-type": "application/octet-stream",
+      "x-wns-cache-policy": "no-cache",
+    ]
     let rendering = try WNSRenderer.render(
       Fixtures.send(Content(wns: "<toast/>", headers: headers.merging(["apns-priority": "5"]) { $1 })))
     let fields = Dictionary(grouping: rendering.headers, by: \.name).mapValues { $0.map(\.value) }
@@ -159,5 +196,25 @@ import Testing
     let channel = try #require(ChannelURI(handle))
     let request = WNSRequestWriter().request(for: push, channel: channel, token: "t", now: Fixtures.now)
     #expect(request?.headers["x-wns-ttl"] == [sent])
+  }
+
+  /// A registered channel can be requested byte for byte, whatever its characters.
+  @Test func everyRegisteredChannelCanBeRequested() throws {
+    let rendering = try WNSRenderer.render(Fixtures.send(Message(body: "b")))
+    var accepted = 0
+    for character in (UInt8(0x21)..<0x7F).map({ String(UnicodeScalar($0)) }) + ["%2f", "%ZZ", "%4", "é"] {
+      for handle in [
+        "https://db5.notify.windows.com/?token=a\(character)b", "https://db5.notify.windows.com/w\(character)/?token=a",
+        "https://db5.notify.windows.com?a\(character)", "https://db5.notify.windows.com/\(character)",
+      ] {
+        guard let channel = ChannelURI(handle) else { continue }
+        accepted += 1
+        let push = Push(
+          ticket: 1, id: Fixtures.pushID, handle: handle, rendering: rendering, expiresAt: Fixtures.now + .seconds(60))
+        let request = WNSRequestWriter().request(for: push, channel: channel, token: "t", now: Fixtures.now)
+        #expect(request != nil, "\(handle)")
+      }
+    }
+    #expect(accepted > 300)
   }
 }

@@ -77,9 +77,11 @@ struct AzureTemplate: Hashable, Sendable {
     }
     let body = platform == .fcm ? Self.message(in: body) : body
     let template = DeviceTemplate(name: name, body: body, headers: headers)
-    do throws(TemplateError) { _ = try template.compiled(for: platform) } catch {
+    let compiled: ContentTemplate
+    do throws(TemplateError) { compiled = try template.compiled(for: platform) } catch {
       throw InvalidDescription("\(field): \(error)")
     }
+    do throws(ContentFault) { try compiled.check() } catch { throw InvalidDescription("\(field): \(error)") }
     return template
   }
 

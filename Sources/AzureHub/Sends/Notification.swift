@@ -166,10 +166,6 @@ struct Notification: Sendable {
       }
       headers[field.name.canonicalName] = field.value
     }
-    // WNS requires this content type of raw notifications, and text/xml of all others.
-    if let kind = headers["x-wns-type"] {
-      headers["content-type"] = kind == "wns/raw" ? "application/octet-stream" : "text/xml"
-    }
     return headers
   }
 }

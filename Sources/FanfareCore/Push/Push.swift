@@ -66,13 +66,17 @@ package struct RenderedPush: Sendable {
   /// Whether the payload is valid for all devices once the service has accepted it for one.
   /// False if part of it is for one kind of device only.
   package let isUniform: Bool
-  /// The moment until which the service keeps the push for the device; nil: until the push expires.
+  /// The moment until which the service keeps the push for the device, unless the push expires before; nil: until it
+  /// expires.
   package let keptUntil: UnixTime?
+  /// Whether the service only checks the push and delivers nothing.
+  package let isDryRun: Bool
 
   package init(
-    headers: [Field], body: [UInt8], handleOffset: Int? = nil, isUniform: Bool = true, keptUntil: UnixTime? = nil
+    headers: [Field], body: [UInt8], handleOffset: Int? = nil, isUniform: Bool = true, keptUntil: UnixTime? = nil,
+    isDryRun: Bool = false
   ) {
-    self.keptUntil = keptUntil
+    (self.keptUntil, self.isDryRun) = (keptUntil, isDryRun)
     self.headers = headers
     self.body = body
     self.handleOffset = handleOffset

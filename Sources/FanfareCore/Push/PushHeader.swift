@@ -23,6 +23,13 @@ package enum PushHeader {
       && value.first != " " && value.last != " "
   }
 
+  /// Whether the text can be a field's value in HTTP/1.1 and HTTP/2: no control characters, no white space at either
+  /// end (RFC 9113 §8.2.1). For any other value a peer may close the connection, with the pushes of all users on it.
+  package static func isTransmissible(_ value: String) -> Bool {
+    let space = UInt8(ascii: " ")
+    return value.utf8.allSatisfy { $0 >= space && $0 != 0x7F } && value.utf8.first != space && value.utf8.last != space
+  }
+
   /// Reads the value of `headers`: an object of strings. Returns them by their names in lower case.
   package static func read(from reader: inout JSONReader) throws(JSONError) -> [String: String] {
     var headers: [String: String] = [:]

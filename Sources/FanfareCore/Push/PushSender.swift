@@ -87,7 +87,4 @@ package struct PushOutcome: Error, Hashable, Sendable {
     self.retryAfter = retryAfter
     self.since = since
   }
-
-  /// The payload is larger than the service allows.
-  package static let payloadTooLarge = PushOutcome(.rejected, reason: "PayloadTooLarge")
 }

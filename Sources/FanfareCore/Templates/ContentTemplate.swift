@@ -49,14 +49,47 @@ package struct ContentTemplate: Hashable, Sendable {
 
   /// The names of the properties that its payload for the platform inserts, in lower case.
   package func names(on platform: Platform) -> Set<String> {
+    (payloadTexts(on: platform) + headers.values).reduce(into: []) { $0.formUnion($1.names) }
+  }
+
+  private func payloadTexts(on platform: Platform) -> [Template] {
     let payload: Template? =
       switch platform {
       case .apns: apns
       case .fcm: fcm
       case .wns: wns
       }
-    let texts = payload.map { [$0] } ?? [title, body, sound].compactMap { $0 } + data.values
-    return (texts + headers.values).reduce(into: []) { $0.formUnion($1.names) }
+    return payload.map { [$0] } ?? [title, body, sound].compactMap { $0 } + data.values
+  }
+
+  /// Throws if a service would refuse the template whatever the values: a payload or a header field into which none
+  /// are inserted, or a reserved key of the data.
+  package func check() throws(ContentFault) {
+    let none = TemplateValues(properties: [:])
+    var fixed: [String: String] = [:]
+    for (name, template) in headers where template.names.isEmpty {
+      do throws(PushOutcome) {
+        fixed[name] = String(decoding: try template.render(none, limit: PushHeader.maximumLength), as: UTF8.self)
+      } catch { throw .badHeader(name, "must have at most \(PushHeader.maximumLength) characters") }
+    }
+    for platform in coveredPlatforms.platforms {
+      guard payloadTexts(on: platform).allSatisfy({ $0.names.isEmpty }) else {
+        try content.checkParts(on: platform, headers: fixed)
+        continue
+      }
+      let rendered: Content
+      do throws(PushOutcome) { rendered = try render(for: platform, none) } catch {
+        throw ContentFault(
+          content.covers(platform) ? "native.\(platform)" : "message", "is too large for the service", error)
+      }
+      do throws(ContentFault) {
+        try Content(
+          message: rendered.message, apns: rendered.apns, fcm: rendered.fcm, wns: rendered.wns, headers: fixed
+        ).check(on: platform)
+      } catch  where platform == .wns && error.outcome == .payloadEmpty && !content.covers(.wns) {
+        // Of a sound alone the others show something.
+      }
+    }
   }
 
   /// The content for one platform with the values inserted; empty if the template does not cover the platform.

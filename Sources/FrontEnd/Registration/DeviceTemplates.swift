@@ -90,18 +90,24 @@ extension JSONReader {
 }
 
 extension DeviceTemplate {
-  /// Throws an error that names a part of `member` if the template cannot be compiled for the platform, or has header
-  /// fields of another one.
+  /// Throws an error that names a part of `member` if the template cannot be compiled for the platform, has header fields
+  /// of another one, or has a part without expressions that the push service would refuse.
   func check(on platform: Platform, as member: String) throws(JSONError) {
     for name in headers.keys.sorted() where PushHeader.platform(of: name) != platform {
       throw JSONError(field: "\(member).headers.\(name)", problem: "does not belong to this platform")
     }
-    do throws(TemplateError) { _ = try compiled(for: platform) } catch {
-      // Errors name the template's part as that of a native payload.
+    // Errors name the template's part as that of a native payload.
+    func part(_ field: String) -> String {
+      field.replacing("native.\(platform)", with: "body").replacing("native.headers", with: "headers")
+    }
+    let template: ContentTemplate
+    do throws(TemplateError) { template = try compiled(for: platform) } catch {
       var error = error
-      error.field = error.field.replacing("native.\(platform)", with: "body")
-        .replacing("native.headers", with: "headers")
+      error.field = part(error.field)
       throw JSONError(error, in: member)
+    }
+    do throws(ContentFault) { try template.check() } catch {
+      throw JSONError(field: "\(member).\(part(error.field))", problem: error.problem)
     }
   }
 }

@@ -19,7 +19,8 @@ struct Submission: Hashable, Sendable {
 
   /// Makes a send from the fields of a request. Every send of the front end is made here.
   ///
-  /// Throws a refusal that names a missing member, or `.impossible` if the content covers none of the platforms.
+  /// Throws a refusal that names a missing member or one that a push service would refuse, or `.impossible` if the
+  /// content covers none of the platforms.
   init(
     _ fields: SendFields, id: SendID, from origin: SendOrigin, heldUntil: UnixTime? = nil, local: LocalSendTime? = nil
   ) throws(Refusal) {
@@ -46,6 +47,7 @@ struct Submission: Hashable, Sendable {
         !send.coveredPlatforms.isEmpty
       }
     guard isCovered else { throw Refusal(.impossible, "native covers none of the platforms that the send may go to") }
+    do throws(ContentFault) { try send.checkContent() } catch { throw Refusal(.invalidField, error.description) }
   }
 
   private init(_ former: Submission, send: SendRequest, namesTemplate: Bool) {

@@ -66,8 +66,12 @@ struct TemplateBody {
     guard let content = try? fields.content() else {  // The error has no path.
       throw reader.error("must have a message or a native payload")
     }
-    do throws(TemplateError) { _ = try ContentTemplate(content) } catch {
+    let template: ContentTemplate
+    do throws(TemplateError) { template = try ContentTemplate(content) } catch {
       throw JSONError(error, in: reader.error("").field)
+    }
+    do throws(ContentFault) { try template.check() } catch {
+      throw JSONError(field: "\(reader.error("").field).\(error.field)", problem: error.problem)
     }
     return content
   }

@@ -15,6 +15,7 @@ package final class APNsCredential: Sendable {
     let expiresAt: UnixTime
     private let alertNow: HTTP2Headers
     private let alertWhenConvenient: HTTP2Headers
+    private let alertLow: HTTP2Headers
     private let background: HTTP2Headers
 
     init(token: ProviderTokenState.Token, connectionGeneration: Int, authority: String, topic: String) {
@@ -34,6 +35,7 @@ package final class APNsCredential: Sendable {
       }
       alertNow = block(.alertNow)
       alertWhenConvenient = block(.alertWhenConvenient)
+      alertLow = block(.alertLow)
       background = block(.background)
     }
 
@@ -41,6 +43,7 @@ package final class APNsCredential: Sendable {
       switch pushClass {
       case .alertNow: alertNow
       case .alertWhenConvenient: alertWhenConvenient
+      case .alertLow: alertLow
       case .background: background
       }
     }

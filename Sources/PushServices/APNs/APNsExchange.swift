@@ -40,7 +40,7 @@ package struct APNsRequestWriter {
       text.appendJSON(push.expiresAt.seconds)
       expiry = (push.expiresAt, text, push.expiresAt - now)
     }
-    if let keptUntil = push.rendering.keptUntil {
+    if let keptUntil = push.rendering.keptUntil, keptUntil < push.expiresAt {
       headers.append(
         name: Self.expiration, value: Array(String(keptUntil.seconds).utf8), indexing: .withoutIndexing)
     } else if let expiry {

@@ -2,46 +2,35 @@ package import FanfareCore
 
 /// Renders a send for FCM: the body of `messages:send` without the parts of each device, which `FCMBody` adds.
 ///
-/// A native payload is a v1 `message` without a target, or a legacy GCM body, which is mapped to v1. Where a v1 message
-/// does not set priority, collapse key or time to live, those of the send are added; its own values win. FCM has no
-/// common field for the time to live, so it is set for Android, Apple devices and browsers separately.
+/// A native payload is a v1 `message` without a target, or a legacy GCM body, which is mapped to v1. Where it does not
+/// set priority or collapse key, those of the send are added; its own values win. FCM has no common field for the time
+/// to live, so it is set for Android, Apple devices and browsers separately, and is nowhere longer than the send's.
 package enum FCMRenderer {
-  /// The most bytes of keys and values together, without the push's id.
-  static let payloadLimit = Platform.fcm.payloadLimit - FCMBody.idSize
-
   /// See `PushSender.render(_:)`.
   package static func render(_ send: SendRequest) throws(PushOutcome) -> RenderedPush {
-    if let native = send.content.fcm { return try render(native, for: send) }
-    guard let message = send.content.message, !message.isEmpty else { throw .payloadEmpty }
-    return try render(message, for: send)
-  }
-
-  private static func render(_ native: [UInt8], for send: SendRequest) throws(PushOutcome) -> RenderedPush {
-    switch try parse(native) {
-    case .current(let message): try render(message, for: send)
-    case .legacy(let message): try render(message, for: send)
-    }
-  }
-
-  private enum Native {
-    case current(NativeFCMMessage)
-    case legacy(LegacyMessage)
-  }
-
-  private static func parse(_ native: [UInt8]) throws(PushOutcome) -> Native {
-    do {
-      return try LegacyMessage.isLegacy(native) ? .legacy(LegacyMessage(native)) : .current(NativeFCMMessage(native))
+    do throws(ContentFault) {
+      guard let native = send.content.fcm else {
+        return render(try FCMPayload.message(of: send.content), for: send)
+      }
+      return switch try FCMPayload(native) {
+      case .current(let message): render(message, for: send)
+      case .legacy(let message): render(message, for: send)
+      }
     } catch {
-      throw .badPayload
+      throw error.outcome
     }
   }
 
-  /// Whether FCM reserves the key, or Fanfare uses it for the push's id.
-  static func isReserved(_ key: String) -> Bool {
-    key == FCMBody.idKey || key == "from" || key == "message_type" || key.hasPrefix("google.")
-      || key.hasPrefix("gcm.notification.")
+  /// The send's collapse key; nil without one.
+  static func collapseKey(of send: SendRequest) -> String? { send.collapseKey.flatMap { $0.isEmpty ? nil : $0 } }
+
+  /// The send's collapse key for Apple devices. One that cannot be a header field counts for others only.
+  static func collapseID(of send: SendRequest) -> String? {
+    collapseKey(of: send).flatMap { APNsFields.isCollapseID($0) ? $0 : nil }
   }
 }
+
+// MARK: - Portable messages
 
 extension FCMRenderer {
   /// The largest `notification_count`, an int32.
@@ -49,34 +38,30 @@ extension FCMRenderer {
 
   /// Renders a portable message: `notification` if there is a title or a text, `data`, the rest under `android` and
   /// `apns`, and the time to live for every kind of device.
-  static func render(_ message: Message, for send: SendRequest) throws(PushOutcome) -> RenderedPush {
-    var size = (message.title?.utf8.count ?? 0) + (message.body?.utf8.count ?? 0)
+  private static func render(_ message: Message, for send: SendRequest) -> RenderedPush {
+    let hasText = message.title != nil || message.body != nil
     var writer = FCMMessageWriter()
-    if message.title != nil || message.body != nil {
+    if hasText {
       writer.append("notification") { writer in
         writer.append("title", message.title)
         writer.append("body", message.body)
       }
     }
-    var data: [(key: String, value: ArraySlice<UInt8>)] = []
-    for (key, value) in message.sortedData {
-      guard !isReserved(key) else { throw .reservedDataKey }
-      size += key.utf8.count + value.utf8.count
-      data.append((key, json(value)))
-    }
-    guard size <= payloadLimit else { throw .payloadTooLarge }
-    return writer.finish(data: data) { writer in
-      let hasText = message.title != nil || message.body != nil
-      appendApple(showsNothing: !hasText && message.badge == nil && message.sound == nil, of: message, to: &writer)
+    return writer.finish(data: message.sortedData.map { ($0.key, FCMPayload.json($0.value)) }) { writer in
+      appendApple(
+        showsNothing: !hasText && message.badge == nil && message.sound == nil, of: message, send, to: &writer)
       appendWebTimeToLive(to: &writer)
       writer.append("android") { writer in
         writer.append("ttl", mark: .timeToLive, unit: "s")
         appendCommon(of: send, to: &writer)
-        guard message.badge != nil || message.sound != nil else { return }
+        // Android would show a notification without a text as an empty one. It has no way to set a count to 0: FCM
+        // reads that as unset, which adds one.
+        let count = message.badge.flatMap { $0 > 0 ? Int64(min($0, maximumCount)) : nil }
+        let tag = collapseKey(of: send)
+        guard hasText, count != nil || message.sound != nil || tag != nil else { return }
         writer.append("notification") { writer in
-          if let badge = message.badge {
-            writer.append("notification_count", number: Int64(min(max(badge, 0), maximumCount)))
-          }
+          writer.append("tag", tag)
+          if let count { writer.append("notification_count", number: count) }
           writer.append("sound", message.sound)
         }
       }
@@ -85,11 +70,18 @@ extension FCMRenderer {
 
   /// Appends `apns` with the push's expiry; FCM's default would be 30 days (its reference of `ApnsConfig`). Badge and
   /// sound belong here, because FCM's `notification` has no fields for them.
-  static func appendApple(showsNothing: Bool, of message: Message? = nil, to writer: inout FCMMessageWriter) {
+  private static func appendApple(
+    showsNothing: Bool, of message: Message? = nil, _ send: SendRequest, to writer: inout FCMMessageWriter
+  ) {
     writer.append("apns") { writer in
       writer.append("headers") { writer in
-        if showsNothing { appendBackgroundHeaders(to: &writer) }
+        if showsNothing {
+          appendBackgroundHeaders(to: &writer)
+        } else if send.priority == .normal {
+          writer.append("apns-priority", APNsFields.Urgency.convenient.rawValue)
+        }
         writer.append("apns-expiration", mark: .expiry)
+        writer.append("apns-collapse-id", collapseID(of: send))
       }
       guard showsNothing || message?.badge != nil || message?.sound != nil else { return }
       writer.append("payload") { writer in
@@ -116,169 +108,100 @@ extension FCMRenderer {
     }
   }
 
-  static func json(_ text: String) -> ArraySlice<UInt8> {
-    var json: [UInt8] = []
-    json.reserveCapacity(text.utf8.count + 2)
-    json.appendJSON(text)
-    return json[...]
-  }
-
   /// Appends the send's priority and collapse key.
-  static func appendCommon(of send: SendRequest, to writer: inout FCMMessageWriter) {
+  private static func appendCommon(of send: SendRequest, to writer: inout FCMMessageWriter) {
     writer.append("priority", send.priority == .high ? "HIGH" : "NORMAL")
-    if let key = send.collapseKey, !key.isEmpty { writer.append("collapse_key", key) }
+    writer.append("collapse_key", collapseKey(of: send))
   }
 }
+
+// MARK: - Native messages
 
 extension FCMRenderer {
   /// Renders a v1 message: its members unchanged, the push's id in every `data` that overrides the message's, the
-  /// send's values where `android` sets none, and the time to live for Apple devices and browsers if it has no part for
-  /// them.
-  static func render(_ message: NativeFCMMessage, for send: SendRequest) throws(PushOutcome) -> RenderedPush {
-    guard !message.hasTarget else { throw .targetInPayload }
-    guard !message.hasReservedDataKey else { throw .reservedDataKey }
-    guard message.payloadSize <= payloadLimit else { throw .payloadTooLarge }
-    guard !message.isEmpty else { throw .payloadEmpty }
+  /// send's values where a part sets none, and the time to live in every part.
+  private static func render(_ message: NativeFCMMessage, for send: SendRequest) -> RenderedPush {
     var writer = FCMMessageWriter()
-    for member in message.members { writer.append(member.key, raw: member.value) }
+    writer.append(message.members)
     return writer.finish(data: message.data, isUniform: !message.speaksToOneKind) { writer in
-      if !message.hasAPNs { appendApple(showsNothing: !message.hasNotification, to: &writer) }
-      if let webPush = message.webPush {
-        writer.append("webpush") { append(webPush, to: &$0) }
+      if let part = message.apns {
+        writer.append("apns") { append(apple: part, of: send, to: &$0) }
       } else {
-        appendWebTimeToLive(to: &writer)
+        appendApple(showsNothing: !message.hasNotification, send, to: &writer)
       }
-      if !message.hasAndroidV2 { writer.append("android") { appendAndroid(message.android, for: send, to: &$0) } }
+      writer.append("webpush") { append(web: message.webPush ?? .init(), of: send, to: &$0) }
+      if let part = message.androidV2 {
+        writer.append("android_v2") { append(android: part, of: message, send, isV2: true, to: &$0) }
+      } else {
+        writer.append("android") { append(android: message.android ?? .init(), of: message, send, to: &$0) }
+      }
     }
   }
 
-  private static func appendAndroid(
-    _ android: NativeFCMMessage.Part, for send: SendRequest, to writer: inout FCMMessageWriter
+  private static func append(
+    apple part: NativeFCMMessage.Part, of send: SendRequest, to writer: inout FCMMessageWriter
   ) {
-    func says(_ names: String...) -> Bool { android.members.contains { names.contains($0.key) } }
-    if !says("ttl") { writer.append("ttl", mark: .timeToLive, unit: "s") }
-    append(android, to: &writer)
-    if !says("priority") { writer.append("priority", send.priority == .high ? "HIGH" : "NORMAL") }
-    if !says("collapse_key", "collapseKey"), let key = send.collapseKey, !key.isEmpty {
-      writer.append("collapse_key", key)
+    writer.append("headers") { writer in
+      writer.append(part.headers)
+      if send.priority == .normal, !part.hasHeader("apns-priority") {
+        writer.append("apns-priority", APNsFields.Urgency.convenient.rawValue)
+      }
+      writer.append("apns-expiration", mark: .expiry, until: part.keptUntil)
+      if !part.hasHeader("apns-collapse-id") { writer.append("apns-collapse-id", collapseID(of: send)) }
     }
+    writer.append(part.members)
   }
 
-  private static func append(_ part: NativeFCMMessage.Part, to writer: inout FCMMessageWriter) {
-    for member in part.members { writer.append(member.key, raw: member.value) }
+  private static func append(
+    web part: NativeFCMMessage.Part, of send: SendRequest, to writer: inout FCMMessageWriter
+  ) {
+    writer.append("headers") { writer in
+      writer.append(part.headers)
+      writer.append("TTL", mark: .timeToLive, until: part.end(of: send))
+    }
+    writer.append(part.members)
+    append(data: part, to: &writer)
+  }
+
+  private static func append(
+    android part: NativeFCMMessage.Part, of message: NativeFCMMessage, _ send: SendRequest, isV2: Bool = false,
+    to writer: inout FCMMessageWriter
+  ) {
+    writer.append("ttl", mark: .timeToLive, until: part.end(of: send), unit: "s")
+    writer.append(part.members)
+    // A tag alone would make a notification of a message that has none.
+    let isShown = part.notification?.isEmpty == false || message.hasNotification && !isV2
+    let tag = isShown && !part.shows("tag") ? collapseKey(of: send) : nil
+    func appendNotification(to writer: inout FCMMessageWriter) {
+      guard part.notification != nil || tag != nil else { return }
+      writer.append("notification") { writer in
+        writer.append(part.notification ?? [])
+        writer.append("tag", tag)
+      }
+    }
+    if let remote = part.remote {
+      writer.append("remote_notification") { writer in
+        writer.append(remote)
+        appendNotification(to: &writer)
+      }
+    } else {
+      appendNotification(to: &writer)
+    }
+    append(data: part, to: &writer)
+    if !isV2, !part.says("priority") { writer.append("priority", send.priority == .high ? "HIGH" : "NORMAL") }
+    if !part.says("collapse_key", "collapseKey") { writer.append("collapse_key", collapseKey(of: send)) }
+  }
+
+  private static func append(data part: NativeFCMMessage.Part, to writer: inout FCMMessageWriter) {
     guard !part.data.isEmpty else { return }
     writer.append("data") { writer in
-      for member in part.data { writer.append(member.key, raw: member.value) }
-      writer.append(FCMBody.idKey, raw: [FCMBody.Mark.id.rawValue])
+      writer.append(part.data)
+      writer.append(FCMPayload.idKey, raw: [FCMBody.Mark.id.rawValue])
     }
   }
 }
 
-/// A v1 `message` from a caller, parsed just far enough to add to it. In proto3 JSON every name has two spellings.
-struct NativeFCMMessage {
-  /// A member and its value, as JSON.
-  typealias Member = (key: String, value: ArraySlice<UInt8>)
-
-  /// The part for one kind of device.
-  typealias Part = (members: [Member], data: [Member])
-
-  /// The members except `data`, `android` and `webpush`.
-  private(set) var members: [Member] = []
-  /// The members of `data`.
-  private(set) var data: [Member] = []
-  /// `android`: its members except `data`, and the members of its `data`, which replace the message's unless there are
-  /// none.
-  private(set) var android: Part = ([], [])
-  /// `webpush` in the same form; nil if the message has none.
-  private(set) var webPush: Part?
-  /// Whether it names a target.
-  private(set) var hasTarget = false
-  /// Whether it has `android_v2`, which excludes `android`.
-  private(set) var hasAndroidV2 = false
-  /// Whether it has a part for Apple devices.
-  private(set) var hasAPNs = false
-  /// Whether it has a notification with content for all kinds of devices.
-  private(set) var hasNotification = false
-  private(set) var hasReservedDataKey = false
-  private var notificationSize = 0
-  private var largestData = 0
-
-  /// Bytes of the keys and values of `notification` and of the largest `data`, which FCM limits.
-  var payloadSize: Int { notificationSize + largestData }
-
-  /// Whether it has a part for one kind of device, which FCM validates for that kind only.
-  var speaksToOneKind: Bool {
-    hasAPNs || hasAndroidV2 || webPush != nil || !(android.members + android.data).isEmpty
-  }
-
-  var isEmpty: Bool { (members + data + android.members + android.data).isEmpty && webPush == nil }
-
-  /// Throws if it is no JSON object, or if `android`, `data`, `notification` or `webpush` has the wrong type.
-  init(_ json: [UInt8]) throws(JSONError) {
-    var reader = try JSONReader(json[...])
-    try reader.readObject { (key, reader) throws(JSONError) in
-      // For FCM, null is the same as absent.
-      if try reader.nextKind() == .null { return try reader.skipValue() }
-      let name = key.text
-      switch name {
-      case "token", "fid", "topic", "condition":
-        hasTarget = true
-        try reader.skipValue()
-      // If a member is given twice, both are kept: FCM decides which counts.
-      case "android":
-        let part = try readPart(&reader)
-        android.members += part.members
-        android.data += part.data
-      case "webpush":
-        let (former, part) = (webPush ?? ([], []), try readPart(&reader))
-        webPush = (former.members + part.members, former.data + part.data)
-      case "data": data += try readData(&reader)
-      case "notification":
-        var value = reader
-        try value.readObject { (key, reader) throws(JSONError) in
-          if try reader.nextKind() == .null { return try reader.skipValue() }
-          hasNotification = true
-          notificationSize += key.count + (try reader.readString()).utf8.count
-        }
-        members.append((name, try reader.readRaw()))
-      default:
-        switch name {
-        case "android_v2", "androidV2": hasAndroidV2 = true
-        case "apns": hasAPNs = true
-        default: break
-        }
-        members.append((name, try reader.readRaw()))
-      }
-    }
-    try reader.finish()
-    if hasAndroidV2, !(android.members + android.data).isEmpty {
-      throw JSONError(field: "android", problem: "excludes android_v2")
-    }
-  }
-
-  private mutating func readPart(_ reader: inout JSONReader) throws(JSONError) -> Part {
-    var part: Part = ([], [])
-    try reader.readObject { (key, reader) throws(JSONError) in
-      if try reader.nextKind() == .null { return try reader.skipValue() }
-      if case "data" = key, try reader.nextKind() == .object {
-        part.data += try readData(&reader)
-      } else {
-        part.members.append((key.text, try reader.readRaw()))
-      }
-    }
-    return part
-  }
-
-  private mutating func readData(_ reader: inout JSONReader) throws(JSONError) -> [Member] {
-    var data: [Member] = []
-    var size = 0
-    try reader.readObject { (key, reader) throws(JSONError) in
-      let (name, text) = (key.text, try reader.readString())
-      if FCMRenderer.isReserved(name) { hasReservedDataKey = true }
-      size += key.count + text.utf8.count
-      data.append((name, FCMRenderer.json(text)))
-    }
-    largestData = max(largestData, size)
-    return data
-  }
+extension NativeFCMMessage.Part {
+  /// The end of its own time to live, which counts from the acceptance of the send.
+  fileprivate func end(of send: SendRequest) -> UnixTime? { timeToLive.map { send.acceptedAt + .seconds($0) } }
 }

@@ -35,13 +35,6 @@ package struct FCMRequestWriter {
 /// the time that remains when the request is made. Thus the rendering of a payload does not depend on when it was
 /// accepted, and `ProvenPayloads` recognises it.
 enum FCMBody {
-  /// The longest time to live that FCM allows, in seconds: four weeks.
-  static let maximumTimeToLive: Int64 = 2_419_200
-  /// The member of `data` that holds the push's id.
-  static let idKey = "pushId"
-  /// The bytes that FCM counts for the id: its key and a UUID.
-  static let idSize = idKey.utf8.count + 36
-
   /// A byte that stands for a value of each push. The marks are the bytes 1 to 3. Decimal digits behind a mark
   /// for a time are the message's own limit, in seconds since 1970.
   enum Mark: UInt8 {
@@ -80,7 +73,7 @@ enum FCMBody {
         limit.isEmpty
         ? expiresAt.seconds : min(expiresAt.seconds, limit.reduce(0) { $0 * 10 + Int64($1 - UInt8(ascii: "0")) })
       let remaining = timeToLive - (expiresAt.seconds - end)
-      body.appendJSON(mark == Mark.expiry.rawValue ? end : min(max(remaining, 0), maximumTimeToLive))
+      body.appendJSON(mark == Mark.expiry.rawValue ? end : min(max(remaining, 0), FCMPayload.maximumTimeToLive))
     }
     body.append(contentsOf: rest)
     return body
@@ -92,9 +85,11 @@ enum FCMBody {
 struct FCMMessageWriter {
   private var body: [UInt8] = []
   private var isInsideObject = false
+  private let isDryRun: Bool
 
   /// FCM only validates a dry run and does not deliver it.
   init(isDryRun: Bool = false) {
+    self.isDryRun = isDryRun
     body.reserveCapacity(512)
     body.append(contentsOf: (isDryRun ? "{\"validate_only\":true,\"message\":{" : "{\"message\":{").utf8)
   }
@@ -118,6 +113,11 @@ struct FCMMessageWriter {
   mutating func append(_ key: String, raw value: some Collection<UInt8>) {
     begin(key)
     body.append(contentsOf: value)
+  }
+
+  /// Appends members whose values are JSON already.
+  mutating func append(_ members: [NativeFCMMessage.Member]) {
+    for member in members { append(member.key, raw: member.value) }
   }
 
   mutating func append(_ key: String, number: Int64) {
@@ -157,7 +157,7 @@ struct FCMMessageWriter {
     let cut = body.endIndex
     try content(&self)
     body.append(contentsOf: "}}".utf8)
-    return RenderedPush(headers: [], body: body, handleOffset: cut, isUniform: isUniform)
+    return RenderedPush(headers: [], body: body, handleOffset: cut, isUniform: isUniform, isDryRun: isDryRun)
   }
 
   private mutating func appendObject<E: Error>(_ content: (inout FCMMessageWriter) throws(E) -> Void) throws(E) {

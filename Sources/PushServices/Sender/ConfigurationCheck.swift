@@ -98,13 +98,6 @@ enum ConfigurationCheck {
 
 /// Checks of header field values that come from outside.
 enum HeaderValue {
-  /// Whether the text can be a field's value in HTTP/1.1 and HTTP/2: no control characters, no white space at either
-  /// end (RFC 9113 §8.2.1). For any other value a peer may close the connection, with the pushes of all users on it.
-  static func isSound(_ value: String) -> Bool {
-    let space = UInt8(ascii: " ")
-    return value.utf8.allSatisfy { $0 >= space && $0 != 0x7F } && value.utf8.first != space && value.utf8.last != space
-  }
-
   /// Whether the text is visible ASCII without spaces, and not empty: the alphabet of identifiers, tokens and secrets.
   static func isVisibleASCII(_ value: String) -> Bool {
     !value.isEmpty && value.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }

@@ -3,19 +3,8 @@ import HTTP2Client
 
 /// Outcomes that a sender decides itself. Their reasons are Fanfare's own words.
 extension PushOutcome {
-  /// The send has neither anything to show nor data.
-  static let payloadEmpty = PushOutcome(.rejected, reason: "PayloadEmpty")
-  /// The native payload is no JSON object, or has members of the wrong type.
-  static let badPayload = PushOutcome(.rejected, reason: "BadPayload")
-  /// The native payload names a device, topic or condition, which is for the send's audience to decide.
-  static let targetInPayload = PushOutcome(.rejected, reason: "TargetInPayload")
-  /// A data key has a meaning of its own for the service.
-  static let reservedDataKey = PushOutcome(.rejected, reason: "ReservedDataKey")
-  /// The collapse key does not fit a header field of at most 64 bytes.
-  static let badCollapseID = PushOutcome(.rejected, reason: "BadCollapseId")
-  /// A header field that the caller gave has a value that the service would refuse.
-  static let badHeader = PushOutcome(.rejected, reason: "BadHeader")
-
+  /// The service has checked the message and delivered nothing, as it asks.
+  static let dryRun = PushOutcome(.rejected, reason: "DryRun", status: 200)
   /// The handle is no channel URI of WNS; nothing may be sent to it.
   static let badChannel = PushOutcome(.deviceGone, reason: "BadChannelURI")
 
@@ -78,12 +67,5 @@ enum RetryAfter {
     let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
     guard let month = months.firstIndex(of: String(parts[2])) else { return nil }
     return UnixTime("\(parts[3])-\(month < 9 ? "0" : "")\(month + 1)-\(parts[1])T\(parts[4])Z")
-  }
-}
-
-extension Message {
-  /// The data sorted by key, so that a message always renders to the same bytes.
-  var sortedData: [(key: String, value: String)] {
-    data.count > 1 ? data.sorted { $0.key < $1.key } : Array(data)
   }
 }

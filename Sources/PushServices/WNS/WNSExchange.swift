@@ -22,14 +22,14 @@ package struct WNSRequestWriter: Sendable {
     var timeToLive = max((push.expiresAt - now).components.seconds, 1)
     for field in push.rendering.headers {
       // The caller's own must not outlast the push, and WNS takes the field only once.
-      if field.name == WNSRenderer.timeToLive {
+      if field.name == WNSFields.timeToLive {
         timeToLive = min(timeToLive, Int64(field.value) ?? timeToLive)
       } else {
         headers.add(name: field.name, value: field.value)
       }
     }
     headers.add(name: "ms-cv", value: WNSCorrelation.vector(of: push.id))
-    headers.add(name: WNSRenderer.timeToLive, value: String(timeToLive))
+    headers.add(name: WNSFields.timeToLive, value: String(timeToLive))
     do {
       let request = try HTTPClient.Request(url: url, method: .POST, headers: headers, body: .bytes(push.rendering.body))
       return request.url.absoluteString == url ? request : nil

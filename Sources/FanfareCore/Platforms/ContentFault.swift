@@ -1,0 +1,177 @@
+/// Why a push service would refuse a content, whatever the device.
+///
+/// The front end refuses such a send, and the senders end its pushes with `outcome`: a backend that writes to Kafka has
+/// passed no front end. Names the member, never its value.
+package struct ContentFault: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The wrong member of the send as a dotted path (`native.headers.apns-priority`).
+  package let field: String
+  /// The rest of a sentence that begins with the field.
+  package let problem: String
+  /// The outcome that every push has.
+  package let outcome: PushOutcome
+
+  init(_ field: String, _ problem: String, _ outcome: PushOutcome) {
+    (self.field, self.problem, self.outcome) = (field, problem, outcome)
+  }
+
+  /// An error in the payload that is the member `field`.
+  init(_ error: JSONError, in field: String) {
+    self.init(error.field.isEmpty ? field : "\(field).\(error.field)", error.problem, .badPayload)
+  }
+
+  static func tooLarge(_ field: String, limit: Int, of service: String) -> ContentFault {
+    ContentFault(field, "must have at most \(limit) bytes, the limit of \(service)", .payloadTooLarge)
+  }
+
+  static func empty(_ field: String) -> ContentFault {
+    ContentFault(field, "must show something or have data", .payloadEmpty)
+  }
+
+  static func reserved(_ field: String, by service: String) -> ContentFault {
+    ContentFault(field, "is a key that \(service) reserves", .reservedDataKey)
+  }
+
+  static func badHeader(_ name: String, _ problem: String) -> ContentFault {
+    ContentFault("native.headers.\(name)", problem, .badHeader)
+  }
+
+  package var description: String { "\(field) \(problem)" }
+}
+
+/// The outcomes of content that a service would refuse. Their reasons are Fanfare's own words.
+extension PushOutcome {
+  /// The payload is larger than the service allows.
+  package static let payloadTooLarge = PushOutcome(.rejected, reason: "PayloadTooLarge")
+  /// The send has neither anything to show nor data.
+  package static let payloadEmpty = PushOutcome(.rejected, reason: "PayloadEmpty")
+  /// The native payload is no JSON object, or has members of the wrong type.
+  package static let badPayload = PushOutcome(.rejected, reason: "BadPayload")
+  /// The native payload names a device, topic or condition, which is for the send's audience to decide.
+  package static let targetInPayload = PushOutcome(.rejected, reason: "TargetInPayload")
+  /// A data key has a meaning of its own for the service.
+  package static let reservedDataKey = PushOutcome(.rejected, reason: "ReservedDataKey")
+  /// The collapse key does not fit a header field of at most 64 bytes.
+  package static let badCollapseID = PushOutcome(.rejected, reason: "BadCollapseId")
+  /// A header field that the caller gave has a value that the service would refuse.
+  package static let badHeader = PushOutcome(.rejected, reason: "BadHeader")
+}
+
+extension SendRequest {
+  /// Throws if the service of a platform that the send may go to would refuse its content for every device.
+  ///
+  /// Linear in the content, and bounded: a payload above its service's limit is not parsed. What is rendered from a
+  /// template is known only with the values of each device; see `ContentTemplate.check()`.
+  package func checkContent() throws(ContentFault) {
+    let content = content
+    if case .some = content.template { return }
+    // Nearly all sends.
+    if content.isPortable, let message = content.message, message.isSurelyAccepted,
+      collapseKey.map({ APNsFields.isCollapseID($0) }) ?? true
+    {
+      return
+    }
+    var platforms = coveredPlatforms
+    if case .device(let platform, _) = audience { platforms.formIntersection(PlatformSet(platform)) }
+    for platform in platforms.platforms {
+      do throws(ContentFault) {
+        try content.check(on: platform, collapseKey: collapseKey)
+      } catch  where platform == .wns && error.outcome == .payloadEmpty && platforms != PlatformSet(.wns) {
+        // Of a sound alone the others show something.
+      }
+    }
+  }
+}
+
+extension Content {
+  /// Whether there is nothing besides a message.
+  fileprivate var isPortable: Bool {
+    if case .some = apns { return false }
+    if case .some = fcm { return false }
+    if case .some = wns { return false }
+    return headers.isEmpty
+  }
+}
+
+extension Message {
+  /// Whether no service would refuse the message; false if that needs a closer look.
+  ///
+  /// In a payload a character of XML or JSON becomes 7 bytes at most (a quotation mark in JSON in XML), any other stays as
+  /// it is, and an entry of the data has 26 bytes of syntax.
+  fileprivate var isSurelyAccepted: Bool {
+    guard title != nil || body != nil || badge != nil || !data.isEmpty else { return false }
+    let room = FCMPayload.limit - 150 - 26 * data.count
+    var size = (title?.utf8.count ?? 0) + (body?.utf8.count ?? 0) + (sound?.utf8.count ?? 0)
+    for (key, value) in data {
+      if key == "aps" || FCMPayload.isReserved(key) { return false }
+      size += key.utf8.count + value.utf8.count
+    }
+    if 7 * size <= room { return true }
+    guard size <= room else { return false }
+    var escapes = (title?.escapeCount ?? 0) + (body?.escapeCount ?? 0) + (sound?.escapeCount ?? 0)
+    for (key, value) in data { escapes += key.escapeCount + value.escapeCount }
+    return size + 6 * escapes <= room
+  }
+
+  /// The data sorted by key, so that a message always renders to the same bytes.
+  package var sortedData: [(key: String, value: String)] {
+    data.count > 1 ? data.sorted { $0.key < $1.key } : Array(data)
+  }
+}
+
+extension Content {
+  /// Throws if the platform's service would refuse the content for every device.
+  func check(on platform: Platform, collapseKey: String? = nil) throws(ContentFault) {
+    switch platform {
+    case .apns:
+      _ = try APNsPayload(self)
+      _ = try APNsFields(headers, collapseKey: collapseKey)
+    case .fcm:
+      if let fcm { _ = try FCMPayload(fcm) } else { _ = try FCMPayload.message(of: self) }
+    case .wns: _ = try WNSFields(headers, of: try WNSPayload(self).kind)
+    }
+  }
+
+  /// Whether there is a native payload for the platform; the message is not used there.
+  func covers(_ platform: Platform) -> Bool {
+    switch platform {
+    case .apns: apns != nil
+    case .fcm: fcm != nil
+    case .wns: wns != nil
+    }
+  }
+
+  /// Of a content whose payload is not known yet: throws if the platform's service would refuse one of the header
+  /// fields, or reserves a key of the message's data.
+  func checkParts(on platform: Platform, headers: [String: String]) throws(ContentFault) {
+    let message = covers(platform) ? nil : message
+    switch platform {
+    case .apns:
+      _ = try APNsFields(headers, collapseKey: nil)
+      if let message { try APNsPayload.checkKeys(of: message) }
+    case .fcm: if let message { try FCMPayload.checkKeys(of: message) }
+    case .wns: _ = try WNSFields(headers, of: nil)
+    }
+  }
+}
+
+extension String {
+  /// The number of characters that are escaped in JSON or XML.
+  fileprivate var escapeCount: Int {
+    // A loop without branches is vectorized.
+    let bytes = utf8Span.span
+    var count: UInt32 = 0
+    for index in bytes.indices {
+      let byte = bytes[index]
+      var isEscaped: UInt8 = byte < 0x20 ? 1 : 0
+      isEscaped |= byte == UInt8(ascii: "\"") ? 1 : 0
+      isEscaped |= byte == UInt8(ascii: "\\") ? 1 : 0
+      isEscaped |= byte == UInt8(ascii: "&") ? 1 : 0
+      isEscaped |= byte == UInt8(ascii: "'") ? 1 : 0
+      isEscaped |= byte == UInt8(ascii: "<") ? 1 : 0
+      isEscaped |= byte == UInt8(ascii: ">") ? 1 : 0
+      isEscaped |= byte == 0x7F ? 1 : 0
+      count &+= UInt32(isEscaped)
+    }
+    return Int(count)
+  }
+}
