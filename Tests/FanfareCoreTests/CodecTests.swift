@@ -351,6 +351,37 @@ import Testing
     #expect(throws: RecordError(.undecodable, detail)) { try StatusRecord.decode(Array(record.utf8)[...]) }
   }
 
+  /// Windows programs write one before the text.
+  @Test func byteOrderMarkIsIgnoredAtTheStart() throws {
+    let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+    let status = StatusRecord(
+      send: .random(), hub: .default, state: .noTarget, sender: nil, audience: .user("bob"), acceptedAt: Self.time,
+      settledAt: Self.time, devices: [])
+    #expect(try StatusRecord.decode((mark + status.encoded())[...]) == status)
+    for document in [mark + mark + Array("{}".utf8), Array(" ".utf8) + mark + Array("{}".utf8), mark] {
+      #expect(throws: JSONError.self) {
+        var reader = try JSONReader(document[...])
+        try reader.skipValue()
+      }
+    }
+    var reader = try JSONReader((mark + Array("[\"\u{FEFF}a\"]".utf8))[...])
+    var texts: [String] = []
+    try reader.readArray { (reader) throws(JSONError) in texts.append(try reader.readString()) }
+    #expect(texts.map { Array($0.utf8) } == [mark + Array("a".utf8)])
+  }
+
+  @Test func equalTagsOfAListCountOnce() throws {
+    func audience(_ count: Int, different: Int) throws -> Audience {
+      let tags = (0..<count).map { "\"t\($0 % different)\"" }.joined(separator: ",")
+      var reader = try JSONReader(Array(#"{"tags":[\#(tags)]}"#.utf8)[...])
+      return try Audience.read(from: &reader)
+    }
+    #expect(try audience(1000, different: 64) == Audience(anyOf: (0..<64).map { "t\($0)" }))
+    #expect(throws: JSONError.self) { try audience(65, different: 65) }
+    var reader = try JSONReader(Array(#"["a","b","a","username:bob","username:bob"]"#.utf8)[...])
+    #expect(try reader.readTags(upTo: 2) == ["a", "b", "username:bob"])
+  }
+
   /// One device's send has no pages; such a record would only make readers count.
   @Test(arguments: [
     (Audience.registration(.random()), 0, 2, false), (.device(.fcm, handle: "t"), 0, 2, false),

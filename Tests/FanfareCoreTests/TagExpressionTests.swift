@@ -56,6 +56,15 @@ import Testing
     #expect(throws: TagExpressionError(expected: expected, position: position)) { try TagExpression(text) }
   }
 
+  @Test func equalTagsCountOnce() throws {
+    func repeated(_ count: Int) -> String { (0..<count).map { "t\($0 % 64)" }.joined(separator: " || ") }
+    #expect(try TagExpression(repeated(128)).tags.count == 128)
+    let position = repeated(128).count + 5
+    #expect(throws: TagExpressionError(expected: "no more than 128 tags with repetitions", position: position)) {
+      try TagExpression(repeated(129))
+    }
+  }
+
   @Test func limitsAreEnforced() throws {
     func joined(_ count: Int) -> String { (0..<count).map { "t\($0)" }.joined(separator: " || ") }
     #expect(try TagExpression(joined(64)).tags.count == 64)

@@ -139,7 +139,7 @@ enum FuzzTarget: String, CaseIterable {
     let text = expression.description
     guard text.utf8.count <= TagExpression.maximumLength else { return }
     guard let again = try? TagExpression(text) else { preconditionFailure("the canonical text cannot be read") }
-    precondition(again == expression && expression.tags.count <= TagExpression.maximumTags)
+    precondition(again == expression && expression.tags.count <= TagExpression.maximumPlaces)
     _ = expression.holds { $0.count % 2 == 0 }
   }
 

@@ -59,13 +59,7 @@ extension Audience: JSONWritable {
   private static let kinds = "user, tag, tags, expression, registration, device and everyone"
 
   private static func readTags(from reader: inout JSONReader) throws(JSONError) -> Audience {
-    var tags: [String] = []
-    try reader.readArray { (reader) throws(JSONError) in
-      guard tags.count < maximumTags else {
-        throw reader.error("is one more than the \(maximumTags) tags that there may be")
-      }
-      tags.append(try reader.readTag())
-    }
+    let tags = try reader.readDistinctTags(upTo: maximumTags) { "is one more than the \($0) tags that there may be" }
     guard !tags.isEmpty else { throw reader.error("must name at least one tag") }
     return Audience(anyOf: tags)
   }

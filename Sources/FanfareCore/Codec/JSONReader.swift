@@ -22,13 +22,16 @@ package struct JSONReader: Sendable {
     case index(UInt32)
   }
 
-  /// Begins at the start of a document. Throws if the bytes are not UTF-8.
+  /// Begins at the start of a document, behind a byte order mark, which some programs write (RFC 8259 §8.1 permits to
+  /// ignore it). Throws if the bytes are not UTF-8.
   ///
   /// `refusesLoneSurrogates` is for documents of callers: text with half a character cannot be passed on. Topic records
   /// may contain such text since before it was refused.
   package init(_ bytes: ArraySlice<UInt8>, refusesLoneSurrogates: Bool = false) throws(JSONError) {
     self.init(validated: bytes, refusesLoneSurrogates: refusesLoneSurrogates)
     do { _ = try UTF8Span(validating: bytes.span) } catch { throw JSONError(field: "", problem: "is not UTF-8") }
+    let start = bytes.startIndex
+    if bytes.count >= 3, bytes[start] == 0xEF, bytes[start + 1] == 0xBB, bytes[start + 2] == 0xBF { position += 3 }
   }
 
   /// Begins at the start of a part of a document that another reader has validated as UTF-8.
@@ -252,18 +255,28 @@ extension JSONReader {
     return platform
   }
 
-  /// Reads the tags that a caller gives a device; `null` is an empty list.
+  /// Reads the tags that a caller gives a device, each once; `null` is an empty list.
   ///
   /// Reserved tags do not count against the limit, so that a caller can send back the tags that the registry returned.
   package mutating func readTags(upTo maximum: Int = Tag.maximumCount) throws(JSONError) -> [String] {
     if try readNull() { return [] }
+    return try readDistinctTags(upTo: maximum, counting: { !Tag.isReserved($0) }) { maximum in
+      "is one tag more than the \(maximum) allowed"
+    }
+  }
+
+  /// Reads an array of tags, each once. Only those that are counted may not be more than `maximum`.
+  mutating func readDistinctTags(
+    upTo maximum: Int, counting isCounted: (String) -> Bool = { _ in true }, orElse problem: (Int) -> String
+  ) throws(JSONError) -> [String] {
     var (tags, count): ([String], Int) = ([], 0)
+    // By bytes: canonically equivalent texts are different tags.
+    var known: Set<[UInt8]> = []
     try readArray { (reader) throws(JSONError) in
       let tag = try reader.readTag()
-      if !Tag.isReserved(tag) { count += 1 }
-      guard count <= maximum else {
-        throw reader.error("is one tag more than the \(maximum) allowed")
-      }
+      guard known.insert(Array(tag.utf8)).inserted else { return }
+      if isCounted(tag) { count += 1 }
+      guard count <= maximum else { throw reader.error(problem(maximum)) }
       tags.append(tag)
     }
     return tags

@@ -14,19 +14,23 @@ package indirect enum TagExpression: Hashable, Sendable {
 
   /// The limits of an expression.
   package struct Limits: Sendable {
-    /// The most tags; a repeated tag counts each time.
+    /// The most different tags.
     package let tags: Int
+    /// The most tags, counting repetitions: each is a condition of the registry's statements.
+    package let places: Int
     /// The most bytes of UTF-8, as given and as written by `description`.
     package let length: Int
 
     /// Of an expression that a caller gives.
-    package static let callers = Limits(tags: maximumTags, length: maximumLength)
+    package static let callers = Limits(tags: maximumTags, places: maximumPlaces, length: maximumLength)
     /// Of one in a record. The front end adds a tag for each time zone in use.
-    package static let records = Limits(tags: 900, length: 65_536)
+    package static let records = Limits(tags: 900, places: 900, length: 65_536)
   }
 
-  /// The most tags in an expression of a caller.
+  /// The most different tags in an expression of a caller.
   package static let maximumTags = 64
+  /// The most tags in it, counting repetitions.
+  package static let maximumPlaces = 128
   /// The most bytes of an expression of a caller.
   package static let maximumLength = 4096
   /// The most levels of `(` and `!`. The limit permits recursion over an expression.

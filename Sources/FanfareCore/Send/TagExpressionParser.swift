@@ -8,7 +8,9 @@ struct TagExpressionParser {
   private let isTooLong: Bool
   private var index = 0
   private var depth = 0
-  private var tags = 0
+  /// The tags so far, by their bytes.
+  private var tags: Set<[UInt8]> = []
+  private var places = 0
 
   init(_ text: String, _ limits: TagExpression.Limits) {
     self.limits = limits
@@ -58,9 +60,14 @@ struct TagExpressionParser {
       guard Tag.isAddressable(tag) else {
         throw TagExpressionError(expected: "a tag of \(Tag.rule)", position: start + 1)
       }
-      tags += 1
-      guard tags <= limits.tags else {
+      tags.insert(Array(tag.utf8))
+      guard tags.count <= limits.tags else {
         throw TagExpressionError(expected: "no more than \(limits.tags) tags", position: start + 1)
+      }
+      places += 1
+      guard places <= limits.places else {
+        throw TagExpressionError(
+          expected: "no more than \(limits.places) tags with repetitions", position: start + 1)
       }
       skipWhitespace()
       return .tag(tag)
