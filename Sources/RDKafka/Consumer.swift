@@ -21,8 +21,8 @@ package final class Consumer: Sendable {
   private let progress = Progress()
   private let commits = PendingCommits()
   private let joinState = JoinState()
-  /// nil for a cluster that needs none, and for an application that does not commit by itself.
-  private let refusedOffsets: RefusedOffsets?
+  /// nil for an application that does not commit by itself.
+  private let interimOffsets: InterimOffsets?
   private let state: Mutex<State>
   private let ended = OneShot()
 
@@ -47,9 +47,8 @@ package final class Consumer: Sendable {
     self.configuration = configuration
     self.logger = logger
     let handle = try ConsumerHandle(properties: configuration.properties, pausableTopics: configuration.pausableTopics)
-    refusedOffsets =
-      !configuration.client.profile.acceptsCommitsDuringRebalance && configuration.autoCommitInterval == nil
-      ? try RefusedOffsets(of: configuration) : nil
+    interimOffsets =
+      configuration.autoCommitInterval == nil ? try InterimOffsets(of: configuration, logger: logger) : nil
     wakeUp = handle.wakeUp
     // Bounded by the credit and by the rate limit of errors.
     (events, continuation) = AsyncStream.makeStream(of: ConsumerEvent.self)
@@ -130,8 +129,8 @@ package final class Consumer: Sendable {
   /// Commits offsets with their metadata and returns when the broker has them.
   /// It does not check the assignment.
   ///
-  /// Bounded by ``ConsumerConfiguration/commitTimeout``. Where ``RefusedOffsets`` are used, refused offsets are kept
-  /// for ``kept(_:)`` before this throws, which can take as long again.
+  /// Bounded by ``ConsumerConfiguration/commitTimeout``. Before this throws `rebalancing`, it keeps the offsets for
+  /// ``kept(_:)``, which can take half as long again; so go on committing while the group is rebalancing.
   ///
   /// - Throws: `rebalancing`, `timedOut`, `unreachable`, `messageTooLarge` for too much metadata, `closed`.
   package func commit(_ offsets: [PartitionOffset]) async throws(RDKafkaError) {
@@ -139,21 +138,18 @@ package final class Consumer: Sendable {
     do {
       try await commitToGroup(offsets)
     } catch {
-      if let refusedOffsets {
-        do {
-          try await refusedOffsets.keep(offsets)
-        } catch {
-          logger.warning("Refused offsets were not kept", metadata: [LogKeys.error: "\(error)"])
-        }
-      }
+      // Partitions of a former member may have another owner, whose entries must not be replaced.
+      if error.code == .rebalancing, !error.isOfFormerMember { await interimOffsets?.keep(offsets) }
       throw error
     }
+    interimOffsets?.note(offsets, of: [])
     progress.stored(offsets)
   }
 
   private func commitToGroup(_ offsets: [PartitionOffset]) async throws(RDKafkaError) {
     let handle = try openHandle()
     guard !joinState.isJoining else {
+      guard !handle.hasLostAssignment else { throw .lostAssignment }
       throw RDKafkaError(code: .rebalancing, message: "commit: the member is joining its group again")
     }
     let deadline = ContinuousClock.now + configuration.commitTimeout
@@ -180,15 +176,17 @@ package final class Consumer: Sendable {
   package func committed(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
     let handle = try openHandle().handle
     let timeout = configuration.commitTimeout.timeoutMilliseconds
-    return try await BlockingCalls.run { () throws(RDKafkaError) in
+    let committed = try await BlockingCalls.run { () throws(RDKafkaError) in
       try handle.committed(partitions, timeoutMilliseconds: timeout)
     }
+    interimOffsets?.note(committed, of: partitions)
+    return committed
   }
 
-  /// The last refused offsets of the partitions with metadata, where ``RefusedOffsets`` are used.
-  /// They may be older than the committed ones.
+  /// The offsets that an earlier owner could not commit to the group, with metadata; they continue the offsets that
+  /// ``committed(_:)`` has returned, so call that before.
   package func kept(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
-    try await refusedOffsets?.kept(partitions) ?? []
+    try await interimOffsets?.kept(partitions) ?? []
   }
 
   /// The first offset of each partition.

@@ -65,6 +65,9 @@ extension KafkaClientConfiguration {
     ] + Workarounds.properties
   }
 
+  /// The configuration's properties for a handle whose log nobody reads.
+  var silentProperties: [String: String] { properties.filter { $0.key != "debug" } }
+
   /// The property that has librdkafka make statistics. For handles whose events are served.
   var statisticsProperties: [Property] {
     statistics == nil ? [] : [Property("statistics.interval.ms", "10000")]
@@ -91,8 +94,7 @@ package struct ClusterProfile: Sendable, Hashable {
   /// The wait after a failed fetch; nil means librdkafka's default of 500 ms.
   package var fetchErrorBackoff: Duration?
   /// Whether a group accepts commits during a rebalance until all members have joined again, as
-  /// real clusters do. Otherwise a consumer delays its part of the rebalance, see `RebalanceDelay`, and keeps refused
-  /// positions, see `RefusedOffsets`.
+  /// real clusters do. Otherwise a consumer delays its part of the rebalance, see `RebalanceDelay`.
   package var acceptsCommitsDuringRebalance = true
 
   package init() {}

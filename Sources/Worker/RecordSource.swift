@@ -22,13 +22,13 @@ package protocol RecordSource: Sendable {
   /// The group's committed positions with metadata; partitions without a position are left out.
   func committed(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset]
 
-  /// The positions that the group has refused most recently, with metadata, if the source keeps
-  /// them for the next owner. They may be older than the committed ones.
+  /// The positions that an earlier owner could not commit to the group, with metadata.
+  /// They continue the committed positions, so ask for those before.
   func kept(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset]
 
   /// Commits positions with their metadata now; returns when the broker has them.
-  /// Throws `.rebalancing` while the group is between two assignments: a later commit may succeed for the partitions
-  /// that are still owned then. Throws `.messageTooLarge` if metadata is too long for the broker.
+  /// Throws `.rebalancing` while the group is between two assignments, after keeping the positions for `kept`: a later
+  /// commit may succeed for the partitions that are still owned then. Throws `.messageTooLarge` if metadata is too long for the broker.
   func commit(_ offsets: [PartitionOffset]) async throws(RDKafkaError)
 
   /// The number of records behind the position of each assigned partition.

@@ -59,6 +59,9 @@ package struct WorkerConfiguration: Sendable {
     /// The most bytes of metadata that are committed with a partition's position: the runs settled
     /// above it. Brokers accept 4,096 by default; settled records without room are repeated after a crash. 0: none.
     package var commitMetadataBytes = 3_500
+    /// The most records that settle before a commit begins, however little time has passed.
+    /// A crash repeats those that no commit covers.
+    package var commitRecords = 1_000
 
     package init() {}
   }
@@ -109,8 +112,8 @@ package struct WorkerConfiguration: Sendable {
     /// How long partitions wait for the group's answer about the offsets their last owner has
     /// settled. Without an answer settled records are repeated.
     package var resumeDeadline = Duration.milliseconds(5_000)
-    /// The shortest time between two commits; 0: a commit begins as soon as the one before has
-    /// ended.
+    /// The time between two commits, unless `commitRecords` settle earlier; 0: a commit begins as soon as the one
+    /// before has ended.
     package var commitInterval = Duration.milliseconds(250)
     /// How often the worker asks for the controls of the broadcasts in work.
     package var steeringInterval = Duration.milliseconds(500)
@@ -155,6 +158,7 @@ package struct WorkerConfiguration: Sendable {
       ("maximumBulkPushesPerSender", broadcasts.maximumBulkPushesPerSender, 1...Int.max),
       ("broadcastFailureSample", broadcasts.broadcastFailureSample, 1...Int.max),
       ("commitMetadataBytes", limits.commitMetadataBytes, 0...16_384),
+      ("commitRecords", limits.commitRecords, 1...Int.max),
     ]
     for (property, value, range) in counts where !range.contains(value) {
       throw Problem(property: property, expected: "\(range.lowerBound) to \(range.upperBound)")

@@ -202,7 +202,7 @@ struct ConsumerTests {
   /// A member with nothing left to settle gives its partitions back at once; one that never answers, at its deadline.
   ///
   /// The embedded cluster would refuse commits of the second member once the first has joined again. On an overloaded
-  /// machine this may still happen; then the next owner finds the offsets where refused commits are kept.
+  /// machine this may still happen; then the next owner finds the interim offsets.
   @Test func fastMemberLeavesASlowOneTimeToCommit() async throws {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 6)
@@ -261,7 +261,6 @@ struct ConsumerTests {
     }
   }
 
-  /// The embedded cluster refuses commits while members join again.
   @Test func refusedOffsetsAreKeptForTheNextOwner() async throws {
     let kafka = try TestKafka.embedded()
     let topic = try await kafka.topic(partitions: 1)
@@ -271,6 +270,7 @@ struct ConsumerTests {
       consumer in
       var events = consumer.events.makeAsyncIterator()
       _ = try await assignment(&events)
+      _ = try await consumer.committed([partition])
       try kafka.cluster?.inject([.rebalanceInProgress], into: .offsetCommit)
       let error = await #expect(throws: RDKafkaError.self) { try await consumer.commit([offset]) }
       #expect(error?.code == .rebalancing)
@@ -279,13 +279,55 @@ struct ConsumerTests {
     }
     try await kafka.withConsumer(topics: [topic], group: group, configure: { $0.autoCommitInterval = nil }) {
       consumer in
-      let kept = try await consumer.kept([partition])
-      #expect(kept == [offset])
+      var events = consumer.events.makeAsyncIterator()
+      _ = try await assignment(&events)
+      _ = try await consumer.committed([partition])
+      #expect(try await consumer.kept([partition]) == [offset])
+      // Kept offsets continue the committed ones. A group that was reset or mirrored has others.
+      try await consumer.commit([PartitionOffset(partition: partition, offset: 3)])
+      _ = try await consumer.committed([partition])
+      #expect(try await consumer.kept([partition]) == [])
     }
     // A consumer that stores its offsets does not use the kept ones.
     try await kafka.withConsumer(topics: [topic], group: group) { consumer in
+      _ = try await consumer.committed([partition])
       let kept = try await consumer.kept([partition])
       #expect(kept.isEmpty)
+    }
+    kafka.cluster?.close()
+  }
+
+  /// The group waits for all members, and for the session of a dead one. Meanwhile each commit is kept.
+  @Test func offsetsAreKeptAgainAndAgainWhileMembersJoin() async throws {
+    let kafka = try TestKafka.embedded()
+    let topic = try await kafka.topic(partitions: 1)
+    let partition = TopicPartition(topic: topic, partition: 0)
+    let group = kafka.group()
+    try await kafka.withConsumer(topics: [topic], group: group, configure: { $0.autoCommitInterval = nil }) { first in
+      var events = first.events.makeAsyncIterator()
+      _ = try await assignment(&events)
+      _ = try await first.committed([partition])
+      try await kafka.withConsumer(topics: [topic], group: group, configure: { $0.autoCommitInterval = nil }) { _ in
+        var (offset, committed): (Int64, Int64) = (0, 0)
+        // Until the second member's request to join has come.
+        while offset == committed {
+          offset += 1
+          do throws(RDKafkaError) {
+            try await first.commit([PartitionOffset(partition: partition, offset: offset)])
+            committed = offset
+          } catch {
+            #expect(error.code == .rebalancing)
+          }
+        }
+        var kept = try await first.kept([partition])
+        #expect(kept == [PartitionOffset(partition: partition, offset: offset)])
+        let next = PartitionOffset(partition: partition, offset: offset + 1, metadata: "done:9")
+        await #expect(throws: RDKafkaError.self) { try await first.commit([next]) }
+        let position = try await first.committed([partition]).map(\.offset)
+        #expect(position == (committed > 0 ? [committed] : []))
+        kept = try await first.kept([partition])
+        #expect(kept == [next])
+      }
     }
     kafka.cluster?.close()
   }

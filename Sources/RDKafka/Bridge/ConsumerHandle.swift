@@ -81,8 +81,7 @@ final class ConsumerHandle: Sendable {
       guard let list = unsafe PartitionList(copying: rd_kafka_event_topic_partition_list(event)) else { return nil }
       let isAssignment = unsafe rd_kafka_event_error(event) == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS
       if isAssignment { handle.mustLeak.store(false, ordering: .releasing) }
-      let isLost = unsafe rd_kafka_assignment_lost(handle.pointer) != 0
-      return .rebalance(Change(kind: isAssignment ? .assign : isLost ? .lose : .revoke, list: list))
+      return .rebalance(Change(kind: isAssignment ? .assign : hasLostAssignment ? .lose : .revoke, list: list))
     case RD_KAFKA_EVENT_OFFSET_COMMIT:
       let response = unsafe rd_kafka_event_error(event)
       let ticket = Int(bitPattern: unsafe rd_kafka_event_opaque(event))
@@ -157,6 +156,9 @@ final class ConsumerHandle: Sendable {
       handle.pointer, list.pointer, events.pointer, nil, UnsafeMutableRawPointer(bitPattern: ticket))
     guard status == RD_KAFKA_RESP_ERR_NO_ERROR else { throw RDKafkaError(response: status, context: "commit") }
   }
+
+  /// Whether the group has removed the member, so that its partitions may have other owners.
+  var hasLostAssignment: Bool { unsafe rd_kafka_assignment_lost(handle.pointer) != 0 }
 
   /// Begins to leave the group. A last rebalance revokes all partitions. Does not block.
   func beginLeaving() throws(RDKafkaError) {

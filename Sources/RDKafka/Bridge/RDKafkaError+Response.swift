@@ -77,6 +77,16 @@ extension RDKafkaError.Code {
 }
 
 extension RDKafkaError {
+  /// The group has given the member's partitions to others, or is about to.
+  static var lostAssignment: RDKafkaError { RDKafkaError(response: RD_KAFKA_RESP_ERR__ASSIGNMENT_LOST) }
+
+  /// Whether the member does not belong to its group any more, and its partitions may have other owners.
+  var isOfFormerMember: Bool {
+    number == RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID.rawValue || number == RD_KAFKA_RESP_ERR__ASSIGNMENT_LOST.rawValue
+  }
+}
+
+extension RDKafkaError {
   /// The error of a delivery that is not an acknowledgement.
   init(delivery: Delivery, topic: String) {
     guard delivery.error != 0 else {

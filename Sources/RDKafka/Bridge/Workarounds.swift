@@ -102,9 +102,10 @@ struct FetchWakeUp {
 
 /// Whether the member is joining its group again and does not know the new generation yet.
 ///
-/// Meanwhile librdkafka holds other requests for the coordinator, and then sends them with the old generation. If the
-/// coordinator refuses a commit for that reason, librdkafka gives up all partitions as lost (before 2.10,
-/// librdkafka#4908). Its automatic commits avoid that time; other code can learn of it only from librdkafka's log.
+/// Meanwhile other requests to the coordinator wait behind the one to join, on the only connection that librdkafka has to
+/// it, and then arrive with the old generation. If the coordinator refuses a commit for that reason, librdkafka gives up
+/// all partitions as lost (before 2.10, librdkafka#4908). Its automatic commits avoid that time; other code can learn of
+/// it only from librdkafka's log. ``InterimOffsets`` take the place of commits.
 final class JoinState: Sendable {
   private static let joining: Set<Substring> = ["init", "wait-join", "wait-metadata", "wait-sync"]
   private let joins = Atomic(false)

@@ -12,8 +12,7 @@ extension Dispatcher {
       into: &effects.group)
   }
 
-  /// The group has answered with its committed and its refused positions; nil: it could not be
-  /// asked.
+  /// The group has answered with its committed positions and those that it could not take; nil: it could not be asked.
   mutating func recover(
     _ number: Int, from committed: [PartitionOffset]?, kept: [PartitionOffset] = [], cluster: String? = nil,
     into effects: inout Effects

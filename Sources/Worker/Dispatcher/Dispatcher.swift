@@ -76,7 +76,7 @@ struct Dispatcher: Sendable {
     items = ItemTable(rememberedSends: configuration.limits.rememberedSends)
     partitions = PartitionTracker(
       commits: CommitSchedule(
-        interval: configuration.times.commitInterval.milliseconds,
+        interval: configuration.times.commitInterval.milliseconds, records: configuration.limits.commitRecords,
         metadataBytes: configuration.limits.commitMetadataBytes))
     lanes = PlatformLanes(table, configuration)
     deferral = DeferralPolicy(topics: topics, longestRest: configuration.times.longestRest)

@@ -1,16 +1,17 @@
 import RDKafka
 
-/// When positions are committed: one commit at a time, not too often, and not while the group would
-/// refuse it.
+/// When positions are committed: one commit at a time, at the interval or after a number of records, whichever comes
+/// first.
+///
+/// While the group takes no commits, they go on at the interval: the source keeps them for the partitions' next owners,
+/// who would otherwise repeat all records of that time.
 struct CommitSchedule: Sendable {
   private let interval: Int64
+  private let records: Int
   private var due = Int64.min
   private var isHurried = false
-  /// Whether the group is between two assignments and refuses positions until the next one.
-  /// Trying meanwhile does harm: librdkafka before 2.10 treats a refused generation as the loss of all partitions.
-  private(set) var isRefused = false
-  /// Whether the group has assigned or revoked partitions since the last commit began.
-  private var hasHeard = false
+  /// Records settled since the last commit began.
+  private var settled = 0
   /// Whether a commit is under way.
   private(set) var isCommitting = false
   /// The partitions of the commit under way; empty when there is none.
@@ -22,17 +23,23 @@ struct CommitSchedule: Sendable {
   /// The assumed limit of the broker for metadata, in bytes.
   private(set) var metadataBytes: Int
 
-  /// Commits at most every `interval` milliseconds, with at most `metadataBytes` bytes of metadata.
-  init(interval: Int64, metadataBytes: Int) {
+  /// Commits every `interval` milliseconds, or as soon as `records` have settled, with at most `metadataBytes` bytes of
+  /// metadata.
+  init(interval: Int64, records: Int, metadataBytes: Int) {
     self.interval = interval
+    self.records = records
     self.metadataBytes = metadataBytes
   }
 
+  /// Whether the group is between two assignments and has refused the last commit.
+  var isRefused: Bool { failure?.code == .rebalancing }
+
   /// Whether a commit may begin.
-  /// The last one of partitions that are given back (`isLast`) may begin even if the group has refused: no later one
-  /// follows.
+  /// The last one of partitions that are given back (`isLast`) may begin at any time: no later one follows.
   func isDue(at uptime: Int64, isLast: Bool) -> Bool {
-    !isCommitting && (isLast || (!isRefused && (isHurried || uptime >= due)))
+    guard !isCommitting else { return false }
+    // After a failure only the interval counts: the group would be asked in a loop.
+    return isLast || isHurried || uptime >= due || (settled >= records && failure == nil)
   }
 
   /// Whether the commit with that number has ended.
@@ -45,12 +52,17 @@ struct CommitSchedule: Sendable {
     isHurried = true
   }
 
+  /// Counts a settled record.
+  mutating func countSettled() {
+    settled += 1
+  }
+
   /// Begins a commit of positions in these partitions.
   mutating func begin(_ partitions: [TopicPartition], at uptime: Int64) {
     open = Set(partitions)
     isCommitting = true
     isHurried = false
-    hasHeard = false
+    settled = 0
     next += 1
     due = uptime + interval
   }
@@ -61,10 +73,8 @@ struct CommitSchedule: Sendable {
     open = []
     failure = error
     guard let error else { return }
-    // Pauses between attempts at an unreachable broker, even with a commit interval of 0.
+    // Pauses between attempts, even with a commit interval of 0.
     due = max(due, uptime + 50)
-    // If the group has come to a new assignment since, it may accept now; the next assignment might never come.
-    if error.code == .rebalancing, !hasHeard { isRefused = true }
     // The broker's offset.metadata.max.bytes may be lower than the default.
     if error.code == .messageTooLarge { metadataBytes = metadataBytes > 64 ? metadataBytes / 2 : 0 }
   }
@@ -73,11 +83,5 @@ struct CommitSchedule: Sendable {
   /// After too much metadata it can: the next has less.
   func isWorthRepeating(after error: RDKafkaError) -> Bool {
     error.isRetriable || error.code == .messageTooLarge
-  }
-
-  /// Notes that the group has come to a new assignment, and accepts positions again.
-  mutating func groupHasSettled() {
-    isRefused = false
-    hasHeard = true
   }
 }

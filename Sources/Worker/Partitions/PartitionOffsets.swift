@@ -82,11 +82,10 @@ package struct PartitionOffsets: Sendable {
       from: committed.offset, settled: metadata.settled, evidence: metadata.witness)
   }
 
-  /// Takes over the offsets that an earlier owner had settled when the group refused its position.
+  /// Takes over the offsets that an earlier owner had settled while the group took no commits.
   /// Call after `resume`. Has no effect after the first record of the assignment.
   ///
-  /// Only clusters that refuse commits during a rebalance have such offsets: librdkafka's mock cluster, which is
-  /// neither mirrored nor restarted. So the position is believed even if its metadata is of another log.
+  /// The position is believed even if its metadata is of another log, because it continues the committed position.
   mutating func learn(_ kept: PartitionOffset) {
     guard let slot = slots[kept.partition] else { return }
     let metadata = CommitMetadata(kept.metadata, at: kept.offset, cluster: cluster)

@@ -78,7 +78,10 @@ struct PartitionTracker: Sendable {
   mutating func begin(_ record: ConsumedRecord) -> Origin? { offsets.begin(record) }
 
   /// Settles a record whose work has ended and whose status record is acknowledged.
-  mutating func settle(_ origin: Origin) { offsets.settle(origin) }
+  mutating func settle(_ origin: Origin) {
+    offsets.settle(origin)
+    commits.countSettled()
+  }
 
   func isOwned(_ origin: Origin) -> Bool { offsets.isOwned(origin) }
   func isOpen(_ origin: Origin) -> Bool { offsets.isOpen(origin) }
@@ -103,7 +106,8 @@ struct PartitionTracker: Sendable {
     into actions: inout Effects.GroupActions
   ) {
     hasBeenAssigned = true
-    commits.groupHasSettled()
+    // The group may have refused commits until now.
+    commits.hurry()
     // Where the revocation took effect before its drain was over, the drain must not close the new assignment.
     for index in drains.indices { drains[index].partitions.removeAll(where: partitions.contains) }
     // At once, not with the answer: records are worked on from the moment their partition is owned.
@@ -121,7 +125,7 @@ struct PartitionTracker: Sendable {
     actions.recoveries.append(Effects.OffsetQuestion(number: lastRecovery, partitions: partitions))
   }
 
-  /// The group has answered with its committed and its refused positions; nil: it could not be
+  /// The group has answered with its committed positions and those that it could not take; nil: it could not be
   /// asked. An answer after the deadline is ignored: work has begun by then.
   mutating func recover(
     _ number: Int, from committed: [PartitionOffset]?, kept: [PartitionOffset], cluster: String?,
@@ -146,7 +150,6 @@ struct PartitionTracker: Sendable {
   /// Drains revoked partitions: begins no further record of them, and commits settled offsets at
   /// once, because the group may refuse them later.
   mutating func revoke(_ partitions: [TopicPartition], _ rebalance: Rebalance, deadline: Duration, at now: Moment) {
-    commits.groupHasSettled()
     commits.hurry()
     for partition in partitions { offsets.beginClosing(partition) }
     let deadline = shutdown.hasDrained ? now.uptime : now.uptime + deadline.milliseconds

@@ -92,7 +92,7 @@ extension FaultScenario {
       try await Task.sleep(for: .seconds(5))
       return []
     },
-    KilledWorker.scenario,
+    KilledWorker.scenario, KilledWorker.pair,
     FaultScenario("kill -9 of the api") { deployment, _ in
       for _ in 0..<3 {
         try await Task.sleep(for: .milliseconds(Int64.random(in: 500...1500)))

@@ -72,7 +72,7 @@ struct KilledBroadcast {
   }
 }
 
-/// Kills one worker after the other under load, and replaces it.
+/// Kills workers under load, and replaces them.
 enum KilledWorker {
   /// The most pushes in flight of a worker, and so the most that its death may repeat.
   ///
@@ -82,11 +82,13 @@ enum KilledWorker {
   /// Nearly all sends have two devices here, and none more than three.
   private static let maximumRecords = 60
 
+  private static let settings = [
+    "FANFARE_WORKER_MAXIMUM_PUSHES": "\(maximumPushes)", "FANFARE_WORKER_MAXIMUM_RECORDS": "\(maximumRecords)",
+  ]
+
+  /// One after the other.
   static let scenario = FaultScenario(
-    "kill -9 of a worker, again and again", isQuick: true, repeats: .each(most: maximumPushes),
-    settings: [
-      "FANFARE_WORKER_MAXIMUM_PUSHES": "\(maximumPushes)", "FANFARE_WORKER_MAXIMUM_RECORDS": "\(maximumRecords)",
-    ]
+    "kill -9 of a worker, again and again", isQuick: true, repeats: .each(most: maximumPushes), settings: settings
   ) { deployment, isQuick in
     var repeated: [Int] = []
     var before = try await deployment.arrivals().repeated
@@ -96,13 +98,36 @@ enum KilledWorker {
       try await deployment.kill("worker", worker)
       try await deployment.start("worker", worker)
       await deployment.noteHealed()
-      // The embedded cluster takes more than ten seconds to notice the dead worker and to reassign its partitions, and
-      // accepts no commits meanwhile. An earlier kill would repeat all pushes since the last commit.
+      // The group takes more than ten seconds to notice the dead worker and to reassign its partitions.
       try await deployment.ready("worker", worker)
       try await deployment.waitForCommits()
       let now = try await deployment.arrivals().repeated
       repeated.append(now - before)
       before = now
+    }
+    return repeated
+  }
+
+  /// Two within one session time. The first one's successor wants to join, and until the dead member's session has run
+  /// out nothing can be committed to the group; the second one dies in the middle of that time.
+  static let pair = FaultScenario(
+    "two workers killed within one session time", isQuick: true, repeats: .each(most: maximumPushes),
+    settings: settings
+  ) { deployment, isQuick in
+    var repeated: [Int] = []
+    for number in 0..<(isQuick ? 1 : 5) {
+      let (first, second) = (number % FaultDeployment.workers, (number + 1) % FaultDeployment.workers)
+      let before = try await deployment.arrivals().repeated
+      try await deployment.kill("worker", first)
+      try await deployment.start("worker", first)
+      try await Task.sleep(for: .milliseconds(Int64.random(in: 3000...4500)))
+      try await deployment.kill("worker", second)
+      try await deployment.start("worker", second)
+      await deployment.noteHealed()
+      try await deployment.ready("worker", first)
+      try await deployment.ready("worker", second)
+      try await deployment.waitForCommits()
+      repeated.append(try await deployment.arrivals().repeated - before)
     }
     return repeated
   }

@@ -69,28 +69,62 @@ struct CommitTests {
     #expect(desk.openCommit.map(\.offset) == [1])
   }
 
-  @Test func refusingGroupIsNotAskedBeforeNextAssignment() {
-    var desk = desk(users: ["a", "b"])
+  /// The source keeps them for the next owner, in case this worker dies before the group settles.
+  @Test func positionsThatGroupRefusesAreCommittedAgainAtTheInterval() {
+    var desk = desk(users: ["a", "b"]) { $0.times.commitInterval = .milliseconds(250) }
     desk.answersCommits = false
     accept(0, at: &desk)
     desk.answerCommit(Self.rebalancing)
-    desk.advance(.seconds(5))
+    accept(1, at: &desk)
+    desk.advance(.milliseconds(200))
+    #expect(desk.openCommit.isEmpty)
+    desk.advance(.milliseconds(50))
+    #expect(desk.openCommit.map(\.offset) == [2])
+    desk.answerCommit(Self.rebalancing)
+    desk.advance(.milliseconds(250))
+    #expect(desk.openCommit.map(\.offset) == [2])
+  }
+
+  @Test func newAssignmentCommitsRefusedPositionsAtOnce() {
+    var desk = desk(users: ["a", "b"]) { $0.times.commitInterval = .seconds(60) }
+    desk.answersCommits = false
+    accept(0, at: &desk)
+    desk.answerCommit(Self.rebalancing)
     #expect(desk.openCommit.isEmpty)
     desk.turn { $0.dispatcher.assign([], Rebalance {}, at: $0.now, into: &$1) }
     #expect(desk.openCommit.map(\.offset) == [1])
   }
 
-  @Test func refusalAfterNewAssignmentStopsNoCommit() {
-    var desk = desk(users: ["a", "b"])
+  @Test func commitsAfterNumberOfRecords() {
+    var desk = desk(users: ["a", "b", "c", "d"]) {
+      $0.times.commitInterval = .seconds(60)
+      $0.limits.commitRecords = 2
+    }
+    accept(0, at: &desk)
+    #expect(desk.position == 1)
+    accept(1, at: &desk)
+    #expect(desk.position == 1)
+    accept(2, at: &desk)
+    #expect(desk.position == 3)
+    desk.answersCommits = false
+    accept(3, at: &desk)
+    #expect(desk.openCommit.isEmpty)
+  }
+
+  /// An unreachable broker must not be asked in a loop.
+  @Test func failedCommitIsNotRepeatedByNumberOfRecords() {
+    var desk = desk(users: ["a", "b", "c"]) {
+      $0.times.commitInterval = .seconds(60)
+      $0.limits.commitRecords = 1
+    }
     desk.answersCommits = false
     accept(0, at: &desk)
-    desk.turn { $0.dispatcher.assign([], Rebalance {}, at: $0.now, into: &$1) }
-    desk.answerCommit(Self.rebalancing)
-    desk.advance(.milliseconds(50))
-    #expect(desk.openCommit.map(\.offset) == [1])
-    desk.answerCommit(Self.rebalancing)
-    desk.advance(.seconds(5))
+    desk.answerCommit(RDKafkaError(code: .unreachable, message: "refused by the test"))
+    accept(1, at: &desk)
+    accept(2, at: &desk)
     #expect(desk.openCommit.isEmpty)
+    desk.advance(.seconds(60))
+    #expect(desk.openCommit.map(\.offset) == [3])
   }
 
   @Test func metadataTooLongForBrokerIsShortened() {
@@ -151,9 +185,10 @@ struct CommitTests {
     #expect(desk.openCommit.map(\.offset) == [1])
     desk.answerCommit(Self.rebalancing)
     desk.advance(.milliseconds(500))
-    #expect(desk.openCommit.isEmpty)
+    #expect(desk.openCommit.map(\.offset) == [1])
     #expect(completions.count == 0)
     accept(1, at: &desk)
+    desk.answerCommit(Self.rebalancing)
     #expect(desk.openCommit.map(\.offset) == [2])
     #expect(completions.count == 0)
     desk.answerCommit()
@@ -185,6 +220,8 @@ struct CommitTests {
     accept(0, at: &desk)
     desk.turn { desk, _ in desk.dispatcher.shutDown(at: desk.now) }
     #expect(desk.isToLeave == false)
+    // The commit that was under way, and the last one.
+    desk.answerCommit(Self.rebalancing)
     desk.answerCommit(Self.rebalancing)
     desk.advance(.seconds(19))
     #expect(desk.isToLeave == false)

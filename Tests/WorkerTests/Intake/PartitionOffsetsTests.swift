@@ -129,7 +129,7 @@ struct PartitionOffsetsTests {
   }
 
   @Test func idleTimeIsNoLag() throws {
-    var tracker = PartitionTracker(commits: CommitSchedule(interval: 0, metadataBytes: 0))
+    var tracker = PartitionTracker(commits: CommitSchedule(interval: 0, records: 1, metadataBytes: 0))
     var metrics = WorkerMetrics(table: SenderTable([:]), group: "workers")
     var actions = Effects.GroupActions()
     let start = Moment(wall: UnixTime(milliseconds: 1_000), uptime: 0)

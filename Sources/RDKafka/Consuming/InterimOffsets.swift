@@ -1,0 +1,134 @@
+import Logging
+import Synchronization
+
+/// The offsets that were settled while the group took no commits, in a second group that never has members.
+///
+/// A real coordinator accepts commits of the old generation until all members have joined again, which takes as long as
+/// the session of a dead member. But librdkafka has one connection to the coordinator. The request to join is answered
+/// last on it, and a commit behind that request arrives in the wrong generation. librdkafka's mock cluster refuses
+/// commits all that time. The second group takes them from any connection and at any time.
+///
+/// No broker checks who commits to it. So each entry names the position of the group that it continues, its *base*, and
+/// counts only while the group has exactly that position: entries of an earlier owner, or from before the group was
+/// reset or mirrored, are ignored. An entry says only that records are settled, so the loss of one repeats records and
+/// skips none.
+final class InterimOffsets: Sendable {
+  /// The base of a partition of which the group has no position.
+  private static let nothing: Int64 = -1
+
+  private struct State {
+    /// The group's positions, as far as this member has read or committed them.
+    var bases: [TopicPartition: Int64] = [:]
+    /// The entries that this member has written last.
+    var entries: [TopicPartition: PartitionOffset] = [:]
+    /// Whether the client may not use the second group.
+    var isForbidden = false
+    /// Whether the last attempt to write has failed.
+    var hasFailed = false
+  }
+
+  private let group: String
+  private let handle: Handle
+  private let timeout: Int32
+  private let logger: Logger
+  private let state = Mutex(State())
+
+  /// Creates the second group's client without contacting a broker.
+  ///
+  /// - Throws: `configuration`, naming the key.
+  init(of configuration: ConsumerConfiguration, logger: Logger) throws(RDKafkaError) {
+    group = configuration.groupID + ".interim"
+    self.logger = logger
+    // Half of it: the members of the group wait for the answer before they read.
+    timeout = (configuration.commitTimeout / 2).timeoutMilliseconds
+    let properties = PropertySet(
+      required: configuration.client.commonProperties + [
+        Property("group.id", group), Property("enable.auto.commit", "false"),
+      ],
+      ifSupported: [Property("enable.metrics.push", "false")], further: configuration.client.silentProperties,
+      reserved: ConsumerConfiguration.reservedProperties, security: configuration.client.security)
+    handle = try Handle(kind: .consumer, properties: properties, events: 0, logsToQueue: false)
+  }
+
+  /// Notes the group's positions of the partitions; partitions without one are missing in `positions`.
+  func note(_ positions: [PartitionOffset], of partitions: [TopicPartition]) {
+    state.withLock { state in
+      for partition in partitions { state.bases[partition] = Self.nothing }
+      for position in positions { state.bases[position.partition] = position.offset }
+    }
+  }
+
+  /// Writes entries, and returns when the broker has them or after the timeout. Entries that are written already, and
+  /// those of partitions whose base is unknown, are left out.
+  func keep(_ offsets: [PartitionOffset]) async {
+    let entries = state.withLock { state in
+      state.isForbidden
+        ? []
+        : offsets.compactMap { offset -> PartitionOffset? in
+          guard let base = state.bases[offset.partition] else { return nil }
+          let entry = PartitionOffset(
+            partition: offset.partition, offset: offset.offset, metadata: "\(base):\(offset.metadata ?? "")")
+          return state.entries[offset.partition] == entry ? nil : entry
+        }
+    }
+    guard !entries.isEmpty else { return }
+    do {
+      try await BlockingCalls.run { [handle, timeout] () throws(RDKafkaError) in
+        try handle.commit(entries, timeoutMilliseconds: timeout)
+      }
+    } catch {
+      let wasKnown = state.withLock { state in
+        defer { state.hasFailed = true }
+        return state.hasFailed
+      }
+      if !forbids(error), !wasKnown {
+        logger.warning("Interim offsets were not written", metadata: [LogKeys.error: "\(error)"])
+      }
+      return
+    }
+    state.withLock { state in
+      state.hasFailed = false
+      for entry in entries { state.entries[entry.partition] = entry }
+    }
+  }
+
+  /// The entries that continue the group's positions, as `note` was told them, with the metadata they were kept with.
+  ///
+  /// - Throws: `timedOut`, `unreachable`.
+  func kept(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
+    guard !state.withLock({ $0.isForbidden }) else { return [] }
+    let entries: [PartitionOffset]
+    do {
+      entries = try await BlockingCalls.run { [handle, timeout] () throws(RDKafkaError) in
+        try handle.committed(partitions, timeoutMilliseconds: timeout)
+      }
+    } catch {
+      guard forbids(error) else { throw error }
+      return []
+    }
+    let bases = state.withLock { $0.bases }
+    return entries.compactMap { entry in
+      guard let text = entry.metadata, let colon = text.firstIndex(of: ":"), let base = Int64(text[..<colon]),
+        base == bases[entry.partition]
+      else { return nil }
+      let metadata = text[text.index(after: colon)...]
+      return PartitionOffset(
+        partition: entry.partition, offset: entry.offset, metadata: metadata.isEmpty ? nil : String(metadata))
+    }
+  }
+
+  /// Whether the cluster refuses this client the second group, which is reported once and then not tried again.
+  private func forbids(_ error: RDKafkaError) -> Bool {
+    guard error.code == .unauthorized else { return false }
+    let isFirst = state.withLock { state in
+      defer { state.isForbidden = true }
+      return !state.isForbidden
+    }
+    if isFirst {
+      logger.warning(
+        "This client may not use the group of interim offsets: grant READ on it, or deaths of members repeat more",
+        metadata: [LogKeys.group: "\(group)", LogKeys.error: "\(error)"])
+    }
+    return true
+  }
+}
