@@ -87,7 +87,8 @@ package final class Consumer: Sendable {
         try DedicatedThread.start(name: "rdk-consumer") { [self] in
           var loop = ConsumerLoop(
             handle: handle, configuration: configuration, logger: logger, continuation: continuation, credit: credit,
-            partitionCredits: partitionCredits, progress: progress, commits: commits, joinState: joinState)
+            partitionCredits: partitionCredits, progress: progress, commits: commits, joinState: joinState,
+            reachability: Reachability(of: configuration.client, logger: logger))
           loop.run(
             isClosing: { self.state.withLock { $0.phase == .closing } },
             isPaused: { self.isPaused.load(ordering: .sequentiallyConsistent) })

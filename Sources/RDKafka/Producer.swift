@@ -12,6 +12,7 @@ package final class Producer: Sendable {
   private let configuration: ProducerConfiguration
   private let logger: Logger
   private let backlog: BacklogMonitor?
+  private let reachability: Reachability
   private let state: Mutex<State>
   private let ended = OneShot()
 
@@ -24,17 +25,6 @@ package final class Producer: Sendable {
     var inFlight = InFlight()
     /// The number of records given up by `close`.
     var abandoned = 0
-    var reach = Reach.unknown
-  }
-
-  /// What is known about the way to the brokers.
-  private enum Reach {
-    /// No connection has failed since a broker answered.
-    case unknown
-    /// A connection has failed, and the brokers are asked whether one is left.
-    case doubtful
-    /// No broker has answered.
-    case none
   }
 
   private enum Phase {
@@ -58,6 +48,7 @@ package final class Producer: Sendable {
     self.configuration = configuration
     self.logger = logger
     self.backlog = backlog
+    reachability = Reachability(of: configuration.client, logger: logger)
     let handle = try ProducerHandle(properties: configuration.properties)
     state = Mutex(State(handle: handle))
   }
@@ -143,7 +134,7 @@ package final class Producer: Sendable {
       case .closing, .closed: return .failure(RDKafkaError(code: .closed, message: "the producer is closed"))
       case .created, .running: break
       }
-      if case .none = state.reach {
+      if refusesRecords {
         return .failure(RDKafkaError(code: .unreachable, message: "no broker is reachable"))
       }
       guard let handle = state.handle else {
@@ -197,11 +188,16 @@ package final class Producer: Sendable {
       throw RDKafkaError(code: .closed, message: "the producer is closed")
     }
     let deadline = ContinuousClock.now + timeout
-    return try await BlockingCalls.run { () throws(RDKafkaError) in
+    return try await BlockingCalls.run { [reachability] () throws(RDKafkaError) in
       var counts: [String: Int32] = [:]
       for topic in topics {
         let left = max(.milliseconds(1), deadline - .now)
-        counts[topic] = try handle.topic(topic).partitionCount(timeoutMilliseconds: left.timeoutMilliseconds)
+        let milliseconds = left.timeoutMilliseconds
+        // Only the first time on the producer's own connections, where answers wait for acknowledgements.
+        counts[topic] =
+          handle.hasTopic(topic)
+          ? try reachability.partitionCount(of: topic, timeoutMilliseconds: milliseconds)
+          : try handle.topic(topic).partitionCount(timeoutMilliseconds: milliseconds)
       }
       return counts
     }
@@ -214,7 +210,7 @@ package final class Producer: Sendable {
 
   /// Whether records are refused because no broker is reachable.
   package var refusesRecords: Bool {
-    state.withLock { if case .none = $0.reach { true } else { false } }
+    configuration.refusesWhileUnreachable && reachability.isUnreachable
   }
 
   /// How often a handle was replaced after a fatal error.
@@ -273,8 +269,13 @@ extension Producer {
       for notice in notices { notice.log(to: logger) }
       if let handle, handle.isDead(notices) {
         retire(handle)
-      } else if configuration.refusesWhileUnreachable, notices.contains(where: \.isLostConnection) {
-        checkReach()
+      } else if notices.contains(where: \.isOutage)
+        || (configuration.refusesWhileUnreachable && notices.contains(where: \.isLostConnection))
+      {
+        reachability.check { [weak self] in
+          // A closed producer needs no answer.
+          self?.state.withLock { if case .running = $0.phase { true } else { false } } ?? false
+        }
       }
       if state.withLock({ $0.handle == nil }) {
         // A handle that fails at once must not be replaced in a tight loop.
@@ -288,44 +289,6 @@ extension Producer {
       if isBusy { Pause.toGather() }
     }
     finish()
-  }
-
-  /// Asks the brokers whether one is reachable, until one answers. Records are refused while none does.
-  ///
-  /// librdkafka reports lost connections one by one, and a single one means little.
-  private func checkReach() {
-    let isFirst = state.withLock { state in
-      guard case .unknown = state.reach else { return false }
-      state.reach = .doubtful
-      return true
-    }
-    guard isFirst else { return }
-    // On a thread of its own: the request for metadata blocks, and this one serves delivery reports.
-    BlockingCalls.detach { [self] in
-      while true {
-        // A handle that failed is being replaced; a closed producer has none or needs no answer.
-        let (handle, isOpen) = state.withLock { state in
-          if case .running = state.phase { (state.handle, true) } else { (nil, false) }
-        }
-        guard isOpen else { return state.withLock { $0.reach = .unknown } }
-        let isReachable = handle?.handle.hasReachableBroker(timeoutMilliseconds: 1000) ?? false
-        let hasChanged = state.withLock { state in
-          let was = state.reach
-          state.reach = isReachable ? .unknown : .none
-          return switch (was, state.reach) {
-          case (.none, .unknown), (.doubtful, .none): true
-          default: false
-          }
-        }
-        if hasChanged {
-          logger.log(
-            level: isReachable ? .notice : .warning,
-            isReachable ? "Kafka is reachable again" : "No Kafka broker is reachable; records are refused")
-        }
-        if isReachable { return }
-        Pause.briefly()
-      }
-    }
   }
 
   /// Whether the producer is closing and has no records in flight, or no time left.

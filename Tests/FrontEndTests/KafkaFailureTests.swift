@@ -36,6 +36,41 @@ import Testing
     }
   }
 
+  /// A broker that waits for a dead follower's acknowledgement answers nothing else on the producer's connection.
+  @Test func oneDeadBrokerIsNoOutage() async throws {
+    let kafka = try TestKafka.embedded(brokers: 2)
+    let topic = try await kafka.topic(partitions: 2)
+    let front = try await KafkaFront.start(before: kafka)
+    let log = LogRecorder()
+    var client = KafkaClientConfiguration(
+      bootstrapServers: front.bootstrapServers, clientID: "test", profile: .embedded)
+    client.properties["broker.address.family"] = "v4"
+    var configuration = ProducerConfiguration(client: client)
+    configuration.refusesWhileUnreachable = true
+    configuration.deliveryTimeout = .seconds(600)
+    configuration.requestTimeout = .seconds(300)
+    let producer = try Producer(configuration: configuration, logger: log.logger)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { await producer.run() }
+      for partition in 0..<2 {
+        let record = ProducerRecord(topic: topic, partition: Int32(partition), key: nil, value: [1])
+        _ = try await producer.send(record)
+      }
+      front.settings.holdsAcknowledgements = true
+      for partition in 0..<2 {
+        producer.submit([ProducerRecord(topic: topic, partition: Int32(partition), key: nil, value: [1])]) { _ in }
+      }
+      try kafka.cluster?.setBroker(2, isUp: false)
+      while log.count(of: "A connection failed, and Kafka is reachable") == 0 { await Task.yield() }
+      #expect(!producer.refusesRecords)
+      #expect(log.count(of: "No Kafka broker is reachable") == 0, "\(log.text)")
+      #expect(try await producer.prepare(topics: [topic], timeout: .seconds(30)) == [topic: 2])
+      await producer.close(timeout: .zero)
+    }
+    await front.close()
+    kafka.cluster?.close()
+  }
+
   /// A caller must not wait for what the server knows already. With this delivery timeout only an answer at once ends
   /// the test.
   @Test func sendFailsAtOnceWhileKafkaIsKnownToBeAway() async throws {

@@ -39,10 +39,16 @@ enum ClientNotice: Sendable {
     if case .error(let error) = self { error.code == .unreachable } else { false }
   }
 
+  /// Whether librdkafka has lost each of its connections once, which ``Reachability`` must confirm: idle connections
+  /// and those that were opened again since are counted.
+  var isOutage: Bool {
+    if case .error(let error) = self { error.number == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN.rawValue } else { false }
+  }
+
   /// Writes the notice to the log, at the level of what an operator must do.
   ///
   /// librdkafka reports a broken connection twice, as an event and as a line of its log, and of each broker. Most heal:
-  /// only an outage of the whole cluster is an error.
+  /// only an outage of the whole cluster is an error, which ``Reachability`` reports.
   func log(to logger: Logger) {
     switch self {
     case .log(let level, let facility, let text):
@@ -56,8 +62,8 @@ enum ClientNotice: Sendable {
       let metadata: Logger.Metadata = [LogKeys.error: "\(error)"]
       if error.isFatal {
         logger.error("Kafka client has failed", metadata: metadata)
-      } else if error.number == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN.rawValue {
-        logger.error("No Kafka broker is reachable", metadata: metadata)
+      } else if isOutage {
+        logger.debug("Each connection to Kafka has failed", metadata: metadata)
       } else if error.code == .unreachable || error.code == .timedOut {
         logger.info("Connection to a Kafka broker failed", metadata: [LogKeys.connection: "\(error.words)"])
       } else if error.code == .unauthorized {

@@ -25,6 +25,9 @@ final class ProducerHandle: Sendable {
     return topic
   }
 
+  /// Whether the topic was registered before.
+  func hasTopic(_ name: String) -> Bool { topics.withLock { $0[name] != nil } }
+
   /// Hands records to librdkafka, which copies them. Does not block.
   ///
   /// After a record for which the queue has no room, all others are refused for the same reason: room that is found in

@@ -13,6 +13,7 @@ struct ConsumerLoop {
   private let progress: Progress
   private let commits: PendingCommits
   private let joinState: JoinState
+  private let reachability: Reachability
   private let lane: Lane
   private let pausableLane: Lane
   /// The lanes of assigned partitions, where each has its own; see ``ConsumerConfiguration/partitionCredit``.
@@ -40,7 +41,7 @@ struct ConsumerLoop {
   init(
     handle: ConsumerHandle, configuration: ConsumerConfiguration, logger: Logger,
     continuation: AsyncStream<ConsumerEvent>.Continuation, credit: Credit, partitionCredits: PartitionCredits,
-    progress: Progress, commits: PendingCommits, joinState: JoinState
+    progress: Progress, commits: PendingCommits, joinState: JoinState, reachability: Reachability
   ) {
     self.handle = handle
     self.configuration = configuration
@@ -50,6 +51,7 @@ struct ConsumerLoop {
     self.progress = progress
     self.commits = commits
     self.joinState = joinState
+    self.reachability = reachability
     delay = RebalanceDelay(isNeeded: !configuration.client.profile.acceptsCommitsDuringRebalance)
     lane = Lane(handle.records, configuration, credit: credit)
     // Pausable topics have few records.
@@ -116,6 +118,10 @@ struct ConsumerLoop {
           guard configuration.client.properties["debug"] != nil else { continue }
         }
         notice.log(to: logger)
+        if notice.isOutage {
+          // The handle lives until the consumer has ended.
+          reachability.check { [weak handle] in handle != nil }
+        }
         if case .error(let error) = notice, error.code != .unreachable || error.isFatal { report(error) }
       }
     }

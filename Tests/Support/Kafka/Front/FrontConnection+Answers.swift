@@ -5,6 +5,7 @@ import RDKafka
 extension FrontConnection {
   /// The API keys of the protocol that the front knows.
   enum Key: Int16 {
+    case produce = 0
     case metadata = 3
     case findCoordinator = 10
     case saslHandshake = 17
@@ -109,11 +110,13 @@ extension FrontConnection {
         if let key = head.body.readKafkaString() { values[key] = head.body.readKafkaString() }
       }
       answer.writeKafkaString(name)
-      do {
-        try kafka.cluster?.createTopics([
-          TopicSpecification(name: name, partitions: partitions, replicationFactor: replicas)
-        ])
+      let topic = TopicSpecification(name: name, partitions: partitions, replicationFactor: replicas)
+      let create: @Sendable () throws -> Void = { [kafka, settings, values] in
+        try kafka.cluster?.createTopics([topic])
         settings.set(values, of: name)
+      }
+      do {
+        if !settings.postpone(create) { try create() }
         answer.writeInteger(Int16(0))
       } catch {
         // TOPIC_ALREADY_EXISTS

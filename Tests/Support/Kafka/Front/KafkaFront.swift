@@ -92,6 +92,8 @@ final class FrontConnection: ChannelInboundHandler {
   let settings: KafkaTopicSettings
   let kafka: TestKafka
   private var session: SASLSession?
+  /// Whether a record waits for its acknowledgement, and so everything behind it.
+  private var isMuted = false
   /// Nil until it is connected.
   private var upstream: (any Channel)?
   private var waiting: [ByteBuffer] = []
@@ -134,6 +136,12 @@ final class FrontConnection: ChannelInboundHandler {
     }
     // A real broker closes the connection of a client that has not authenticated.
     guard session?.permits(head) != false else { return context.close(promise: nil) }
+    if head.key == Key.produce.rawValue, settings.holdsAcknowledgements { isMuted = true }
+    guard !isMuted else { return }
+    if head.key == Key.metadata.rawValue {
+      // A topic that exists already is found.
+      do { try settings.countMetadata() } catch {}
+    }
     forwarded[head.correlation] = head
     guard let upstream else { return waiting.append(request.framed) }
     upstream.writeAndFlush(request.framed, promise: nil)
