@@ -67,6 +67,9 @@ enum Pause {
   /// Blocks the thread for 20 ms, to wait without an event.
   static func briefly() { usleep(20_000) }
 
+  /// Blocks the thread for 100 ms, before a question is put to a broker again.
+  static func betweenAttempts() { usleep(100_000) }
+
   /// Blocks the thread for half a millisecond, so that more events gather.
   static func toGather() { usleep(500) }
 }

@@ -18,7 +18,7 @@ package struct TopicAdministrator: Sendable {
         security: client.security))
   }
 
-  /// Creates the topics that do not exist.
+  /// Creates the topics that do not exist, and waits until the cluster's metadata have them, at most `timeout`.
   /// A topic with at least the specified number of partitions is unchanged.
   ///
   /// librdkafka's mock cluster does not implement the request: a missing topic fails with `unsupported`.
@@ -71,7 +71,13 @@ package struct TopicAdministrator: Sendable {
           errors[topic] = RDKafkaError(number: number, context: topic)
         }
         // Another client may have created a topic in the meantime: then its number of partitions decides.
-        after = try handle.overview(timeoutMilliseconds: timeoutMilliseconds)
+        // A new topic comes to the brokers one after another, which takes seconds when they have just been started.
+        let deadline = ContinuousClock.now + .milliseconds(Int64(timeoutMilliseconds))
+        repeat {
+          after = try handle.overview(timeoutMilliseconds: timeoutMilliseconds)
+          guard missing.contains(where: { errors[$0.name] == nil && after.topics[$0.name] == nil }) else { break }
+          Pause.betweenAttempts()
+        } while .now < deadline
       } else {
         for topic in missing {
           errors[topic.name] = RDKafkaError(
@@ -85,7 +91,7 @@ package struct TopicAdministrator: Sendable {
     return topics.map { topic in
       let error = errors[topic.name]
       guard let partitions = after.topics[topic.name], error == nil || error?.isTopicThere == true else {
-        // A new topic may be missing in the metadata of some brokers.
+        // It may still be missing in the metadata of some brokers.
         return TopicCreation(topic: topic.name, outcome: error.map { .failed($0) } ?? .created)
       }
       guard partitions >= topic.partitions else {

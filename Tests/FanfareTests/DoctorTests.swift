@@ -72,6 +72,23 @@ import Worker
     #expect(!hidden.findings.contains { $0.detail.contains("does not exist") })
   }
 
+  /// The first question about a group makes the topic of offsets, during which no broker coordinates groups.
+  @Test func groupWithoutCoordinatorIsNoMissingRight() async throws {
+    let topics = Topics(prefix: "fanfare", retryDelays: Topics.defaultRetryDelays)
+    let cluster = try EmbeddedCluster(
+      topics: topics.created.map { TopicSpecification(name: $0, partitions: 1) }, logger: TestKafka.quietLogger)
+    defer { cluster.close() }
+    func group() async throws -> Finding? {
+      try await report(["FANFARE_KAFKA_BOOTSTRAP_SERVERS": cluster.bootstrapServers], roles: [.worker])
+        .findings.first { $0.area == "group" }
+    }
+    try cluster.inject([.coordinatorNotAvailable], into: .offsetFetch)
+    #expect(try await group()?.level == .ok)
+    try cluster.inject(Array(repeating: .coordinatorNotAvailable, count: 1_000), into: .findCoordinator)
+    let silent = try await group()
+    #expect(silent?.level == .warning && silent?.remedy?.contains("grant") == false, "\(silent as Any)")
+  }
+
   @Test func clockOfAnotherMachineIsFound() async throws {
     let cluster = try EmbeddedCluster(
       topics: [TopicSpecification(name: "fanfare.pulse", partitions: 1)], logger: TestKafka.quietLogger)

@@ -2,8 +2,24 @@ import CRDKafka
 
 extension Handle {
   /// The offsets that the group has committed; partitions without one are omitted.
-  /// Blocks the thread for at most `timeoutMilliseconds`.
+  /// Blocks the thread for at most `timeoutMilliseconds`, in which it asks again while the group has no coordinator: on
+  /// a new cluster the first question makes it, and after a broker's death another broker has to read the offsets.
   func committed(_ partitions: [TopicPartition], timeoutMilliseconds: Int32) throws(RDKafkaError) -> [PartitionOffset] {
+    let deadline = ContinuousClock.now + .milliseconds(Int64(timeoutMilliseconds))
+    while true {
+      do throws(RDKafkaError) {
+        let left = max(.milliseconds(1), deadline - .now)
+        return try committedOnce(partitions, timeoutMilliseconds: left.timeoutMilliseconds)
+      } catch {
+        guard error.code == .unreachable, deadline - .now > .milliseconds(200) else { throw error }
+        Pause.betweenAttempts()
+      }
+    }
+  }
+
+  private func committedOnce(
+    _ partitions: [TopicPartition], timeoutMilliseconds: Int32
+  ) throws(RDKafkaError) -> [PartitionOffset] {
     guard !partitions.isEmpty else { return [] }
     let list = try PartitionList(partitions)
     let status = unsafe rd_kafka_committed(pointer, list.pointer, timeoutMilliseconds)

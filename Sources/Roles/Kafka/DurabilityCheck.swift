@@ -19,7 +19,9 @@ package enum DurabilityPolicy: String, CaseIterable, Sendable {
 struct DurabilityCheck: Service {
   private static let pause = Duration.seconds(5)
   /// The time limit of the attempt before the role starts.
-  private static let patience = Duration.seconds(2)
+  private static let limit = Duration.seconds(2)
+  /// How long missing topics are waited for: the role would end with a status after which nobody starts it again.
+  private static let patience = Duration.seconds(5)
 
   private let check: TopicCheck
   private let policy: DurabilityPolicy
@@ -38,7 +40,7 @@ struct DurabilityCheck: Service {
       policy: kafka.durabilityCheck,
       logger: logger)
     do {
-      try await check.perform(timeout: patience)
+      try await check.perform(timeout: limit)
       return nil
     } catch let error as RDKafkaError where error.code != .configuration {
       logger.notice("Topics cannot be checked yet", metadata: [LogKeys.error: "\(error)"])
@@ -66,7 +68,7 @@ struct DurabilityCheck: Service {
   }
 
   private func perform(timeout: Duration) async throws {
-    let report = try await check.report(timeout: timeout)
+    let report = try await check.report(timeout: timeout, patience: Self.patience)
     for problem in report.unreadable {
       logger.warning("Topics cannot be checked", metadata: [LogKeys.error: "\(problem)"])
     }

@@ -11,6 +11,8 @@ package struct TopicCheck: Sendable {
     package var findings: [TopicFinding] = []
     /// What could not be read, with the reason.
     package var unreadable: [String] = []
+    /// Whether a topic is missing.
+    fileprivate(set) var lacksTopics = false
 
     /// The findings that a change of the topic's settings mends, by topic.
     package var mendable: [String: Set<String>] {
@@ -38,7 +40,22 @@ package struct TopicCheck: Sendable {
   }
 
   /// Reads and judges all topics. Throws when the cluster does not answer.
-  package func report(timeout: Duration = .seconds(15)) async throws(RDKafkaError) -> Report {
+  ///
+  /// Missing topics are looked for again until `patience` is over: new ones come to the brokers one after another, which
+  /// takes seconds when these have just been started.
+  package func report(
+    timeout: Duration = .seconds(15), patience: Duration = .zero
+  ) async throws(RDKafkaError) -> Report {
+    let deadline = ContinuousClock.now + patience
+    while true {
+      let report = try await read(timeout: timeout)
+      guard report.lacksTopics, .now < deadline else { return report }
+      // Cancelled: the report says so much.
+      do { try await Task.sleep(for: .milliseconds(200)) } catch { return report }
+    }
+  }
+
+  private func read(timeout: Duration) async throws(RDKafkaError) -> Report {
     var report = Report()
     guard let topics = try await administrator.describe(specifications.map(\.name), timeout: timeout) else {
       report.unreadable = ["the topics' settings: this is librdkafka's mock cluster, which keeps nothing"]
@@ -49,12 +66,14 @@ package struct TopicCheck: Sendable {
     for specification in specifications {
       guard let topic = byName[specification.name] else {
         let missing = "does not exist"
+        report.lacksTopics = true
         report.findings.append(
           TopicFinding(topic: specification.name, property: nil, value: missing, expectation: "created"))
         continue
       }
       report.findings += TopicRequirements(specification: specification).findings(topic)
       if case .failure(let error) = topic.settings {
+        if error.code == .unknownTopic { report.lacksTopics = true }
         report.unreadable.append("the settings of \(topic.name): \(error.words)")
       }
     }

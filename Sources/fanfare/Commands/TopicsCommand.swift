@@ -47,7 +47,7 @@ struct TopicsCommand: AsyncParsableCommand {
       }
       guard isComplete else { throw ExitCode.failure }
       let check = try TopicCheck(kafka: kafka, client: client, logger: runtime.logger)
-      var report = try await check.report()
+      var report = try await check.report(patience: .seconds(15))
       if repair, !report.mendable.isEmpty {
         for mended in try await check.mend(report) { Console.print("\(mended): changed") }
         report = try await check.report()

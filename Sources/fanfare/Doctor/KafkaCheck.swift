@@ -14,6 +14,12 @@ struct KafkaCheck {
 
   private var words: ErrorWords { ErrorWords(settings) }
 
+  /// What to do about an error: only one of them means that a right is missing.
+  private static func remedy(for error: any Error, grant: String) -> String {
+    (error as? RDKafkaError)?.code == .unauthorized
+      ? grant : "ask again in some seconds: a new cluster, or one that has lost a broker, needs them"
+  }
+
   func findings() async -> [Finding] {
     let reader: LogReader
     let names: Set<String>
@@ -62,7 +68,8 @@ struct KafkaCheck {
       return findings.isEmpty && missing.isEmpty
         ? [.ok("topics", "all \(report.topics.count) topics keep what is acknowledged")] : findings
     } catch {
-      return [.warning("topics", words.text(error), remedy: "grant DESCRIBE and DESCRIBE_CONFIGS to this client")]
+      let remedy = Self.remedy(for: error, grant: "grant DESCRIBE and DESCRIBE_CONFIGS to this client")
+      return [.warning("topics", words.text(error), remedy: remedy)]
     }
   }
 
@@ -84,8 +91,8 @@ struct KafkaCheck {
       }
       return .ok("group", "\(lag) records of \(topic) wait for the group \(group)")
     } catch {
-      return .warning(
-        "group", words.text(error), remedy: "grant DESCRIBE and READ on the group \(group) to this client")
+      let remedy = Self.remedy(for: error, grant: "grant DESCRIBE and READ on the group \(group) to this client")
+      return .warning("group", words.text(error), remedy: remedy)
     }
   }
 }

@@ -48,6 +48,35 @@ import Testing
     await front.close()
   }
 
+  /// The brokers of a cluster that has just been started learn of new topics one after another.
+  @Test func newTopicsAreWaitedFor() async throws {
+    let front = try await KafkaFront.start(before: try TestKafka.embedded(brokers: 3))
+    let kafka = try await settings(front)
+    front.settings.delayTopics(byAnswers: 3)
+    try await create(kafka)
+    let administrator = try TopicAdministrator(client: try kafka.client("test"), logger: TestKafka.quietLogger)
+    let names = kafka.topics.created
+    #expect(try await administrator.describe(names)?.count == names.count)
+    await front.close()
+  }
+
+  @Test func roleWaitsForTopicsThatAreBeingCreated() async throws {
+    let cluster = try TestKafka.embedded(brokers: 3)
+    let front = try await KafkaFront.start(before: cluster)
+    let kafka = try await settings(front)
+    front.settings.delayTopics(byAnswers: 3)
+    for topic in kafka.specifications(replicationFactor: 3) {
+      let isLate = front.settings.postpone { [settings = front.settings] in
+        try cluster.cluster?.createTopics([topic])
+        settings.set(topic.configuration, of: topic.name)
+      }
+      #expect(isLate)
+    }
+    #expect(try await check(kafka).report().findings.isEmpty == false)
+    #expect(try await start(kafka, TestKafka.quietLogger) == nil)
+    await front.close()
+  }
+
   @Test(arguments: [
     ("min.insync.replicas", "1", "at least 2"), ("min.insync.replicas", "4", "at most 3, its replicas"),
     ("cleanup.policy", "compact", "delete"), ("cleanup.policy", "compact,delete", "delete"),
