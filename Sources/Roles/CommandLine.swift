@@ -38,6 +38,14 @@ package struct CommonOptions: ParsableArguments {
   package func runtime(_ role: String) async throws -> Runtime {
     try Runtime(role: role, settings: try await settings())
   }
+
+  /// Loads the settings and runs the role that `start` creates, until a signal ends it; see `RoleRun`.
+  package func run(_ role: String, _ start: (Runtime) async throws -> RoleServices) async throws {
+    // First: a signal would end the process by itself, with another status.
+    let signals = await RoleRun.signals()
+    let runtime = try await runtime(role)
+    try await runtime.run(signals) { try await start(runtime) }
+  }
 }
 
 extension AsyncParsableCommand {

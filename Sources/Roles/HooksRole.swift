@@ -20,19 +20,22 @@ package enum HooksRole {
       settings.kafka, role: "hooks", topics: [settings.kafka.topics.status], logger: runtime.logger)
     var role = RoleServices(services: [], checks: [])
     if let check { role.services.append(check) }
+    var deliveries: [any Service] = []
+    var watches: [any Service] = []
     for hook in settings.hooks {
       let delivery = try delivery(to: hook, runtime)
-      role.services.append(delivery)
+      deliveries.append(delivery)
       role.checks.append(NamedCheck("hook \(hook.name)", hubs: hook.hubs) { delivery.problem })
       role.checks.append(
         NamedCheck("kafka of hook \(hook.name)", hubs: hook.hubs) {
           await RoleServices.problem { try await delivery.checkKafka() }
         })
-      role.services.append(
+      watches.append(
         CredentialWatch(
           metadata: [LogKeys.hook: "\(hook.name)"], files: hook.files, logger: runtime.logger,
           use: { delivery.use(try hook.secrets()) }))
     }
+    role.services += [Together(services: deliveries)] + watches
     role.services += settings.kafka.credentialWatches(logger: runtime.logger)
     role.addOperations(runtime)
     try role.addPulse("hooks", runtime, client: try settings.kafka.client("pulse"))

@@ -2,13 +2,13 @@ import Glibc
 import Logging
 import ServiceLifecycle
 import Synchronization
-import UnixSignals
+package import UnixSignals
 
 /// Runs the services of a role until a signal drains them, and logs what the end waits for.
 ///
 /// The first SIGTERM or SIGINT shuts the services down, the last started first. A second one, at least a second later,
 /// ends the process at once, with the status that a shell reports for a process that the signal ended.
-struct RoleRun: Sendable {
+package struct RoleRun: Sendable {
   /// The time between two log lines about what is waited for.
   private static let interval = Duration.seconds(5)
 
@@ -17,6 +17,12 @@ struct RoleRun: Sendable {
     private let names = Mutex<[Int: String]>([:])
     /// The name of the service whose error ends the others.
     private let first = Mutex<String?>(nil)
+    private let services = Mutex<ServiceGroup?>(nil)
+
+    /// The services; nil while the role starts.
+    var group: ServiceGroup? { services.withLock(\.self) }
+
+    func begin(_ group: ServiceGroup) { services.withLock { $0 = group } }
 
     var failed: String? { first.withLock { $0 } }
 
@@ -53,18 +59,25 @@ struct RoleRun: Sendable {
   /// Told about the role's health and its end; nil if no service manager started the process.
   let manager: ServiceManager?
 
-  /// Throws the error that ends the services if no signal does.
-  func run(_ role: RoleServices) async throws {
-    let signals = await UnixSignalsSequence(trapping: [.sigterm, .sigint])
+  /// The signals that end a role, from now on. Those that come before `run` is called are not lost.
+  package static func signals() async -> UnixSignalsSequence {
+    await UnixSignalsSequence(trapping: [.sigterm, .sigint])
+  }
+
+  /// Runs the services that `start` creates. Throws the error that ends them, or the start, if no signal does.
+  ///
+  /// A signal during the start ends the process at once, with status 0: nothing is in flight yet.
+  func run(_ signals: UnixSignalsSequence, _ start: () async throws -> RoleServices) async throws {
     let running = Running()
+    let listening = Task { await listen(to: signals, running: running) }
+    defer { listening.cancel() }
+    let role = try await start()
     let group = ServiceGroup(
       configuration: ServiceGroupConfiguration(
         services: role.services.enumerated().map { number, service in
-          ServiceGroupConfiguration.ServiceConfiguration(
-            service: Named(number: number, service: service, running: running))
+          ServiceGroupConfiguration.ServiceConfiguration(service: Self.named(service, number * 1_000, running))
         }, logger: logger))
-    let listening = Task { await listen(to: signals, ending: group, running: running) }
-    defer { listening.cancel() }
+    running.begin(group)
     // Not one of the services: it has to report until the last of them has ended.
     let reporting = Task { if let manager, let health = role.health { await manager.report(health) } }
     defer { reporting.cancel() }
@@ -82,10 +95,21 @@ struct RoleRun: Sendable {
     logger.notice("Stopped")
   }
 
-  private func listen(to signals: UnixSignalsSequence, ending group: ServiceGroup, running: Running) async {
+  private static func named(_ service: any Service, _ number: Int, _ running: Running) -> any Service {
+    guard let together = service as? Together else { return Named(number: number, service: service, running: running) }
+    return Together(
+      services: together.services.enumerated().map { named($0.element, number + $0.offset, running) })
+  }
+
+  private func listen(to signals: UnixSignalsSequence, running: Running) async {
     var first: ContinuousClock.Instant?
     await withTaskGroup { tasks in
       for await signal in signals {
+        guard let group = running.group else {
+          logger.notice("Stopped before it had started", metadata: [LogKeys.signal: "\(signal)"])
+          log?.finish()
+          _exit(0)
+        }
         guard let first else {
           first = .now
           logger.notice(

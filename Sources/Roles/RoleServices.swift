@@ -25,6 +25,23 @@ package struct RoleServices: Sendable {
   }
 }
 
+/// Services that do not need each other: they shut down at the same time, not one after the other.
+struct Together: Service {
+  let services: [any Service]
+
+  func run() async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for service in services { group.addTask { try await service.run() } }
+      while try await group.next() != nil {
+        // As a `ServiceGroup` does.
+        guard Task.isShuttingDownGracefully || Task.isCancelled else {
+          throw ServiceGroupError.serviceFinishedUnexpectedly()
+        }
+      }
+    }
+  }
+}
+
 /// A service that runs `body` until shutdown cancels its task.
 package struct UntilShutdown: Service, NamedService {
   let name: String

@@ -6,7 +6,7 @@ package import NIOCore
 import NIOPosix
 package import Operations
 import ServiceLifecycle
-import UnixSignals
+package import UnixSignals
 
 /// Settings, logger, metrics, threads and clock, shared by all roles of a process.
 package struct Runtime: Sendable {
@@ -64,15 +64,18 @@ package struct Runtime: Sendable {
     self.clock = clock
   }
 
-  /// Runs a role until SIGTERM or SIGINT, then drains it; see `RoleRun`. Throws the error that ends it otherwise.
-  package func run(_ role: RoleServices) async throws {
+  /// Runs the role that `start` creates until SIGTERM or SIGINT, then drains it; see `RoleRun`. Throws the error that
+  /// ends it otherwise.
+  ///
+  /// `signals` are those since the process began; see `CommonOptions.run`.
+  package func run(_ signals: UnixSignalsSequence, _ start: () async throws -> RoleServices) async throws {
     let manager = ServiceManager(environment: ProcessInfo.processInfo.environment, logger: logger)
     let run = RoleRun(logger: logger, log: log, manager: manager)
-    guard let exporter else { return try await run.run(role) }
+    guard let exporter else { return try await run.run(signals, start) }
     let exporting = Task { await exporter.run() }
     let result: Result<Void, any Error>
     do {
-      try await run.run(role)
+      try await run.run(signals, start)
       result = .success(())
     } catch { result = .failure(error) }
     exporting.cancel()

@@ -105,7 +105,10 @@ package enum WorkerRole {
       UntilShutdown("sender of \(sender.platform.rawValue)") { try await sender.run() }
     }
     var role = RoleServices(
-      services: [settings.registry.spaceService(logger: runtime.logger)] + producing + running + pumps + [worker],
+      // With Kafka away each consumer takes some seconds to leave its group, and each producer to give up its records.
+      services: [
+        settings.registry.spaceService(logger: runtime.logger), Together(services: producing),
+      ] + running + [Together(services: pumps + [worker])],
       checks: [
         NamedCheck("worker", problems: { worker.readinessProblems }),
         NamedCheck("registry") { await RoleServices.problem(of: settings) { try await registry.check() } },

@@ -19,8 +19,9 @@ struct BrokerCommand: AsyncParsableCommand {
   @OptionGroup var common: CommonOptions
 
   func run() async throws {
-    let (runtime, workshop) = try await common.workshop("broker")
-    try await runtime.run(try BrokerRole.services(runtime, workshop.broker))
+    try await common.runWorkshop("broker") { runtime, workshop in
+      try BrokerRole.services(runtime, workshop.broker)
+    }
   }
 }
 

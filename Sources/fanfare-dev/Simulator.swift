@@ -19,8 +19,9 @@ struct SimulatorCommand: AsyncParsableCommand {
   @OptionGroup var common: CommonOptions
 
   func run() async throws {
-    let (runtime, workshop) = try await common.workshop("simulator")
-    try await runtime.run(try SimulatorRole.services(runtime, workshop.simulator))
+    try await common.runWorkshop("simulator") { runtime, workshop in
+      try SimulatorRole.services(runtime, workshop.simulator)
+    }
   }
 }
 

@@ -21,26 +21,27 @@ struct RoleCommand: AsyncParsableCommand {
   @OptionGroup var common: CommonOptions
 
   func run() async throws {
-    let (runtime, workshop) = try await common.workshop(role.rawValue)
-    var services: RoleServices
-    switch role {
-    case .api:
-      try await APIRole.awaitOthers(runtime)
-      services = try await APIRole.services(runtime, backlog: try workshop.backlogMonitor(runtime))
-    case .worker:
-      try await WorkerRole.awaitOthers(runtime)
-      services = try await WorkerRole.services(runtime)
-    case .ledger:
-      try await LedgerRole.awaitOthers(runtime)
-      services = try await LedgerRole.services(runtime)
-    case .hooks:
-      try await HooksRole.awaitOthers(runtime)
-      services = try await HooksRole.services(runtime)
+    try await common.runWorkshop(role.rawValue) { runtime, workshop in
+      var services: RoleServices
+      switch role {
+      case .api:
+        try await APIRole.awaitOthers(runtime)
+        services = try await APIRole.services(runtime, backlog: try workshop.backlogMonitor(runtime))
+      case .worker:
+        try await WorkerRole.awaitOthers(runtime)
+        services = try await WorkerRole.services(runtime)
+      case .ledger:
+        try await LedgerRole.awaitOthers(runtime)
+        services = try await LedgerRole.services(runtime)
+      case .hooks:
+        try await HooksRole.awaitOthers(runtime)
+        services = try await HooksRole.services(runtime)
+      }
+      if let clock = runtime.clock as? SteppedWallClock {
+        services.services.insert(UntilShutdown("clock") { await clock.run() }, at: 0)
+      }
+      return services
     }
-    if let clock = runtime.clock as? SteppedWallClock {
-      services.services.insert(UntilShutdown("clock") { await clock.run() }, at: 0)
-    }
-    try await runtime.run(services)
   }
 }
 
@@ -97,6 +98,13 @@ extension CommonOptions {
     let (settings, workshop) = try await Settings.withWorkshop { try await self.settings(readFurther: $0) }
     let clock: any WallClock = workshop.clockOffsetFile.map { SteppedWallClock(file: $0) } ?? SystemWallClock()
     return (try Runtime(role: role, settings: settings, clock: clock), workshop)
+  }
+
+  /// Loads the settings and runs the role that `start` creates, as `run` does.
+  func runWorkshop(_ role: String, _ start: (Runtime, WorkshopSettings) async throws -> RoleServices) async throws {
+    let signals = await RoleRun.signals()
+    let (runtime, workshop) = try await workshop(role)
+    try await runtime.run(signals) { try await start(runtime, workshop) }
   }
 }
 

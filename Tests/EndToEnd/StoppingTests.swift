@@ -32,6 +32,23 @@ import Testing
     }
   }
 
+  @Test(arguments: ["api", "worker", "ledger"]) func signalDuringTheStartEndsARoleInOrder(role: String) async throws {
+    try await withDirectory("starting") { directory in
+      let process = try ChildProcess(
+        [role], name: role,
+        environment: [
+          "FANFARE_KAFKA_BOOTSTRAP_SERVERS_FILE": directory.appending(path: "nothing").path,
+          "FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo",
+        ], program: ChildProcess.product, directory: directory)
+      defer { process.destroy() }
+      try await eventually("the role to wait for its broker") { process.log.contains("Waiting for a file") }
+      process.signal(SIGTERM)
+      let status = try await process.exitStatus()
+      #expect(status == 0)
+      #expect(process.log.contains("Stopped before it had started"))
+    }
+  }
+
   /// The body of a caller that was admitted is waited for, but not against the operator's will.
   @Test func secondSignalEndsARoleAtOnce() async throws {
     let credentials = "Authorization: Basic \(Data("alice:alice".utf8).base64EncodedString())\r\n"

@@ -16,9 +16,10 @@ struct APICommand: ConfiguredCommand {
   @OptionGroup var common: CommonOptions
 
   func run() async throws {
-    let runtime = try await common.runtime("api")
-    try await APIRole.awaitOthers(runtime)
-    try await runtime.run(try await APIRole.services(runtime))
+    try await common.run("api") { runtime in
+      try await APIRole.awaitOthers(runtime)
+      return try await APIRole.services(runtime)
+    }
   }
 }
 
@@ -37,9 +38,10 @@ struct WorkerCommand: ConfiguredCommand {
   @OptionGroup var common: CommonOptions
 
   func run() async throws {
-    let runtime = try await common.runtime("worker")
-    try await WorkerRole.awaitOthers(runtime)
-    try await runtime.run(try await WorkerRole.services(runtime))
+    try await common.run("worker") { runtime in
+      try await WorkerRole.awaitOthers(runtime)
+      return try await WorkerRole.services(runtime)
+    }
   }
 }
 
@@ -56,9 +58,10 @@ struct LedgerCommand: ConfiguredCommand {
   @OptionGroup var common: CommonOptions
 
   func run() async throws {
-    let runtime = try await common.runtime("ledger")
-    try await LedgerRole.awaitOthers(runtime)
-    try await runtime.run(try await LedgerRole.services(runtime))
+    try await common.run("ledger") { runtime in
+      try await LedgerRole.awaitOthers(runtime)
+      return try await LedgerRole.services(runtime)
+    }
   }
 }
 
@@ -76,8 +79,9 @@ struct HooksCommand: AsyncParsableCommand {
   @OptionGroup var common: CommonOptions
 
   func run() async throws {
-    let runtime = try await common.runtime("hooks")
-    try await HooksRole.awaitOthers(runtime)
-    try await runtime.run(try await HooksRole.services(runtime))
+    try await common.run("hooks") { runtime in
+      try await HooksRole.awaitOthers(runtime)
+      return try await HooksRole.services(runtime)
+    }
   }
 }
