@@ -44,6 +44,8 @@ import Testing
   @Test(arguments: [
     ("gcm", #"{"data":{"a":"b"}}"#, #"{"data":{"a":"b"}}"#),
     ("fcmV1", #"{"message":{"data":{"a":"b"}}}"#, #"{"data":{"a":"b"}}"#),
+    // .NET writes a byte order mark.
+    ("gcm", "\u{FEFF}" + #"{"data":{"a":"b"}}"#, #"{"data":{"a":"b"}}"#),
   ])
   func messagesForFCMAreTakenFromBothForms(format: String, body: String, message: String) async throws {
     try await AzureHarness.run { harness in

@@ -19,7 +19,7 @@ import Testing
     try await Harness.runWithKafka { app, kafka, topics in
       let long = line(String(repeating: "x", count: 65536))
       let lines = [
-        line("1"), "nonsense", line("2", to: "carol"), "", #"{"to":{"user":"bob"}}"#, long, line("3"),
+        "\u{FEFF}" + line("1"), "nonsense", line("2", to: "carol"), "", #"{"to":{"user":"bob"}}"#, long, line("3"),
         #"{"to":{"user":"b"},"native":{"apns":{}},"platforms":["fcm"]}"#, line("4") + " \r", "[\u{FF}]", line("5"),
       ]
       // Blank lines at the end are ignored.

@@ -26,6 +26,7 @@ struct RequestCorpus {
     #"{"to":{"user":"bob"},"message":{"body":"b"},"unknown":1}"#, #"{"to":{"user":"bob"},"message":{"body":1}}"#,
     #"{"to":{"user":"bob"}}"#, #"{"message":{"body":"b"}}"#, #"{"to":{"user":"bob"},"message":{"body":"\ud800"}}"#,
     #"{"to":{"device":{"platform":"wns","handle":"h"}},"native":{"fcm":{"data":{}}}}"#, "", "null", "[]", "\u{FEFF}{}",
+    "\u{FEFF}" + #"{"to":{"user":"bob"},"message":{"body":"b"}}"#,
     #"{"to":{"user":"bob"},"message":{"body":"b"}} "#, #" {"to":{"user":"bob"},"message":{"body":"b"}}x"#,
     #"{"to":{"user":"bob"},"message":{"body":"\#(String(repeating: "x", count: 3000))"}}"#,
     #"{"to":{"user":"bob"},"message":{"body":"\#(String(repeating: "x", count: 70_000))"}}"#,

@@ -31,6 +31,9 @@ import Testing
   @Test func minimalLineGetsDefaults() throws {
     let line = try read(#"{"user":"alice","platform":"apns","handle":"AB"}"#)
     #expect(!line.isIDGiven && !line.isCreationGiven)
+    // The first line of a file that a Windows program wrote.
+    let marked = try read("\u{FEFF}" + #"{"user":"alice","platform":"apns","handle":"AB","tags":["a","a"]}"#)
+    #expect(marked.registration.tags == ["a", "username:alice"])
     #expect(line.registration.handle == "ab" && line.registration.tags == ["username:alice"])
     #expect(
       [line.registration.registeredAt, line.registration.createdAt, line.registration.seenAt] == [
