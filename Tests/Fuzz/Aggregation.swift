@@ -59,7 +59,8 @@ enum Aggregation {
       "fanfare_push_credential_expiry_timestamp_seconds", "fanfare_tls_certificate_expiry_timestamp_seconds",
       "process_cpu_seconds_total", "process_resident_memory_bytes", "other",
     ]
-    while !input.isEmpty {
+    // A long input would take longer than the fuzzer waits.
+    for _ in 0..<200 where !input.isEmpty {
       let process = Pulse.Process(
         id: "\(input.byte() % 4)", role: input.choice(["worker", "api", "ledger"]), version: "1", host: "h",
         pid: Int32(truncatingIfNeeded: input.integer()), startedAt: input.integer())
