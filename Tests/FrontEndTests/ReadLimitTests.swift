@@ -114,6 +114,10 @@ import Testing
       }
       try expectRefusal(try await app.request(.post, "/api/sends", body: nonsense))
       try expectRefusal(try await app.postInChunks(Array("{}".utf8), to: "/api/sends"))
+      let batch = try await app.request(
+        .post, "/api/sends/batch", as: "eve", body: nonsense + "\n" + nonsense + nonsense, type: "application/x-ndjson")
+      #expect(batch.status == 200)
+      try expectRefusal(try await app.request(.post, "/api/sends", as: "eve", body: nonsense + nonsense))
       // Small bodies are read, and other callers have their own permits.
       try await app.request(.post, "/api/sends", body: "[").expectProblem(400, "malformedBody")
       try await app.request(.post, "/api/sends", as: "bob", body: nonsense).expectProblem(400, "malformedBody")

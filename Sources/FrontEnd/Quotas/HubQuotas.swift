@@ -66,6 +66,12 @@ struct HubQuotas: Sendable {
     throw refusal(name, retryAfter: seconds)
   }
 
+  /// Counts a refused body of this size, in permits, as sends: as many as are free.
+  func countRefused(_ size: Int, by user: String, at now: UnixTime) async {
+    // While the database is away the permits of this front end are the limit.
+    do { _ = try await take(size, of: .sends, by: user, at: now) } catch {}
+  }
+
   /// Takes all permits, or throws `.overQuota`. Returns how many of them were certainly charged: at most a burst.
   @discardableResult
   func charge(_ count: Int, to name: QuotaName, of user: String, at now: UnixTime) async throws -> Int {

@@ -97,8 +97,7 @@ struct AccessControl: Sendable {
       }
     } catch {
       if size > 0, Refusal(describing: error).code.isOfContent {
-        // While the database is away the permits of this front end are the limit.
-        do { _ = try await quotas.take(size, of: .sends, by: caller.user, at: clock.now()) } catch {}
+        await quotas.countRefused(size, by: caller.user, at: clock.now())
       }
       throw error
     }

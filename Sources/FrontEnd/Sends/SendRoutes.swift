@@ -73,6 +73,7 @@ struct SendRoutes: Sendable {
       claim = held
     }
     let submissions = batch.submissions
+    if submissions.isEmpty { await caller.hub.quotas.countRefused(request.bodyPermits, by: caller.user, at: now) }
     if claim?.isSettled == true {
       // Lines that can never be accepted are refused again; all others were accepted under these ids.
       batch.settle(submissions.map { intake.check($0.send) })
