@@ -76,7 +76,7 @@ import Testing
   /// A record that anybody may have written.
   @Test func recordIsReadUpToItsBounds() throws {
     var large = pulse()
-    large.problems = (0..<100).map { Pulse.Problem(check: "c\($0)", problem: String(repeating: "x", count: 600)) }
+    large.problems = (0..<1000).map { Pulse.Problem(check: "c\($0)", problem: String(repeating: "x", count: 600)) }
     large.segments = (0..<100).map { _ in
       Pulse.Segments(hub: "default", send: SendID.random().description, segments: .max, pagesAhead: .min)
     }
@@ -88,7 +88,7 @@ import Testing
     ])
     let read = try #require(Pulse(record: try large.record()))
     #expect(read.samples.map(\.value) == [1, 3])
-    #expect(read.problems.count == Pulse.maximumEntries && read.segments.count == Pulse.maximumEntries)
+    #expect(read.problems.count == Pulse.maximumProblems && read.segments.count == Pulse.maximumSegments)
     #expect(read.problems.allSatisfy { $0.problem.utf8.count <= Pulse.maximumTextSize + 3 })
     #expect(read.segments.allSatisfy { $0.hub == "default" })
 

@@ -66,8 +66,10 @@ package struct Pulse: Hashable, Sendable {
 extension Pulse {
   /// The most bytes of a record that is read.
   package static let maximumRecordSize = 1_000_000
-  /// The most problems, and the most segments, of a record.
-  package static let maximumEntries = 50
+  /// The most problems of a record: a worker of 200 hubs may have one of each platform.
+  package static let maximumProblems = 600
+  /// The most broadcasts of a record.
+  package static let maximumSegments = 50
   /// The most bytes of a series: its name and its labels.
   package static let maximumSeriesSize = 512
   /// The most bytes of another text: a name, a version, a problem.
@@ -108,8 +110,8 @@ extension Pulse {
   ///
   /// Whoever may write to the topic must not be able to fill the readers' memory or to end them. So what is too large or
   /// too much is left out: samples beyond 2^53, which are no exact integers, and long series; series that come again and
-  /// those beyond `maximumSamples`; problems and segments beyond `maximumEntries`. A longer text is cut, a process with a
-  /// longer name is ignored.
+  /// those beyond `maximumSamples`; problems and segments beyond their limits. A longer text is cut, a process with a longer
+  /// name is ignored.
   package init?(record: some Collection<UInt8>) {
     guard record.count <= Self.maximumRecordSize,
       // A record that cannot be read is skipped: the process sends another one within a second.
@@ -121,10 +123,10 @@ extension Pulse {
     where text.utf8.count > Self.maximumTextSize { return nil }
     self.init(process: process, time: time)
     isLast = data.last ?? false
-    problems = data.problems.prefix(Self.maximumEntries).map(\.bounded)
+    problems = data.problems.prefix(Self.maximumProblems).map(\.bounded)
     samples = Self.bounded(data.samples)
     hubs = data.hubs.map { $0.filter { HubName($0) != nil }.prefix(Self.maximumSamples) }.map(Array.init)
-    segments = (data.segments ?? []).filter(\.isBounded).prefix(Self.maximumEntries).map(\.self)
+    segments = (data.segments ?? []).filter(\.isBounded).prefix(Self.maximumSegments).map(\.self)
   }
 
   private static func bounded(_ all: [MetricSample]) -> [MetricSample] {

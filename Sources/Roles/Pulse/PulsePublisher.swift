@@ -30,8 +30,6 @@ package final class PulsePublisher: Service, NamedService {
   private let health: HealthRegistry
   private let metrics: PrometheusMetrics
   private let segments: (@Sendable () -> [Pulse.Segments])?
-  /// The most broadcasts that a record names.
-  private static let mostSegments = 50
   private let clock: any WallClock
   private let logger: Logger
   private let state = Mutex(State())
@@ -99,7 +97,7 @@ package final class PulsePublisher: Service, NamedService {
     pulse.problems = problems
     if !isLast {
       pulse.report(metrics.samples())
-      pulse.segments = Array((segments?() ?? []).prefix(Self.mostSegments))
+      pulse.segments = Array((segments?() ?? []).prefix(Pulse.maximumSegments))
     }
     do {
       let record = ProducerRecord(topic: topic, key: Array(process.id.utf8), event: try pulse.record())
