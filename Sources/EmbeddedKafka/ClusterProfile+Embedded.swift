@@ -14,6 +14,7 @@ extension ClusterProfile {
     profile.fetchWait = .milliseconds(10)
     profile.fetchErrorBackoff = .milliseconds(50)
     profile.acceptsCommitsDuringRebalance = false
+    profile.describesGroups = false
     return profile
   }
 }

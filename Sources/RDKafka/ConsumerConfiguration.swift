@@ -1,9 +1,15 @@
 /// The settings of a ``Consumer``. Cooperative-sticky assignment and stored offsets are fixed.
 package struct ConsumerConfiguration: Sendable {
   package var client: KafkaClientConfiguration
-  /// The group. All its members must subscribe to the same topics; see ``Workarounds``.
+  /// The group. All its members must subscribe to the same topics, except during an upgrade; see ``Workarounds``.
   package var groupID: String
   package var topics: [String]
+  /// A topic that the group does not assign: the member to which it assigns partition n of the first of ``topics`` also
+  /// reads partition n of this one; see ``CompanionPartitions``.
+  ///
+  /// The sticky assignor balances the number of partitions of all topics together, so with two topics one member can get
+  /// all partitions of one and none of the other.
+  package var companionTopic: String?
   /// The topics that ``Consumer/setPaused(_:)`` pauses.
   package var pausableTopics: Set<String> = []
   /// The credit with which each assigned partition begins; ``Consumer/grant(records:of:)`` adds to it.
@@ -100,7 +106,12 @@ extension ConsumerConfiguration {
     if let backoff = client.profile.fetchErrorBackoff {
       required.append(Property("fetch.error.backoff.ms", "\(backoff.wholeMilliseconds)"))
     }
-    if let instanceID { required.append(Property("group.instance.id", instanceID)) }
+    if let instanceID {
+      // Not the name under which a member of an earlier version subscribed to both topics: to a member that returns, a
+      // broker gives what it had before.
+      let name = companionTopic == nil ? instanceID : instanceID + ".2"
+      required.append(Property("group.instance.id", name))
+    }
     // The client's value is meant for producers.
     var further = client.properties.filter { $0.key != "message.max.bytes" }
     // Added to the configured contexts; naming a context twice is permitted.

@@ -22,7 +22,8 @@ package enum Librdkafka {
 /// - 2.3: Destroying a member without its first assignment aborts the process: ``destroyingJoiningMemberAborts``.
 /// - 2.3: A temporary broker error can be fatal for an idempotent producer. ``Producer`` replaces its handle.
 /// - 2.4: Destroying a handle can hang. ``Handle`` is destroyed on a thread of its own.
-/// - 2.6.1: A group whose members subscribe to different topics can spin forever: ``ConsumerConfiguration/groupID``.
+/// - 2.6.1: The leader of a group whose members subscribe to different topics can spin forever in the assignor, if there
+///   are at least two members more than partitions to which one of them subscribes: ``ConsumerConfiguration/groupID``.
 /// - 2.6.1: SCRAM fails against Kafka 4.0. ``check(_:logger:)`` logs an error.
 /// - 2.10: Nagle's algorithm delays requests by up to 40 ms: ``properties``.
 /// - 2.10: A commit refused while a member joins loses all its partitions. ``JoinState`` tells when not to commit.

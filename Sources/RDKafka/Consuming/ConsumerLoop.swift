@@ -28,9 +28,14 @@ struct ConsumerLoop {
   private var leaveDeadline: ContinuousClock.Instant?
   private var delay: RebalanceDelay
   private var hasFailed = false
+  /// nil without a companion topic.
+  private var companions: CompanionPartitions?
+  private let lookResult = LookResult()
 
   private struct Pending {
     var change: ConsumerHandle.Change
+    /// The change of companion partitions that it is; nil for a rebalance of the group.
+    var ofCompanions: CompanionPartitions.Change?
     var state: Rebalance.State?
     var deadline = ContinuousClock.now
     /// Until when a completed revocation is delayed at least; see `mustWait`.
@@ -56,6 +61,9 @@ struct ConsumerLoop {
     lane = Lane(handle.records, configuration, credit: credit)
     // Pausable topics have few records.
     pausableLane = Lane(handle.pausableRecords, configuration, credit: credit, mayFillUp: false)
+    companions = configuration.companionTopic.map {
+      CompanionPartitions(leadingTopic: configuration.topics[0], companionTopic: $0)
+    }
   }
 
   /// Joins the group and serves it until the member has left.
@@ -77,6 +85,7 @@ struct ConsumerLoop {
       handle.wakeUp.wait(milliseconds: hasMore ? 0 : 100)
       serveEvents()
       advanceRebalance()
+      serveCompanions()
       hasMore = deliver(isPaused: isPaused())
       commits.expire(now: .now)
       if leaveDeadline == nil, hasFailed || (isClosing() && !delay.isActive(at: .now)) { beginLeaving() }
@@ -103,7 +112,9 @@ struct ConsumerLoop {
   private mutating func serveEvents() {
     while let event = handle.nextEvent() {
       switch event {
-      case .rebalance(let change): rebalances.append(Pending(change: change))
+      case .rebalance(let change):
+        rebalances.append(Pending(change: change))
+        companions?.groupChanges(at: .now)
       case .committed(let ticket, let error):
         if ticket != 0 {
           commits.end(ticket, error.map { .failure($0) } ?? .success(()))
@@ -143,8 +154,8 @@ struct ConsumerLoop {
           metadata: [LogKeys.partitions: "\(first.change.list.partitions)"])
       }
       guard !mustWait() else { return }
-      apply(first.change)
-      rebalances.removeFirst()
+      // Not `first`: at its announcement, companion partitions were added to a revocation.
+      apply(rebalances.removeFirst())
     }
   }
 
@@ -152,9 +163,9 @@ struct ConsumerLoop {
   /// Meanwhile stored offsets are committed; an application that commits by itself has done so before it completed the
   /// rebalance.
   private mutating func mustWait() -> Bool {
-    guard !configuration.client.profile.acceptsCommitsDuringRebalance, case .revoke = rebalances[0].change.kind else {
-      return false
-    }
+    guard !configuration.client.profile.acceptsCommitsDuringRebalance, case .revoke = rebalances[0].change.kind,
+      rebalances[0].ofCompanions == nil
+    else { return false }
     guard let delayedUntil = rebalances[0].delayedUntil else {
       rebalances[0].delayedUntil = .now + .milliseconds(500)
       if configuration.autoCommitInterval != nil { handle.commitStored() }
@@ -164,12 +175,15 @@ struct ConsumerLoop {
   }
 
   private mutating func announce() {
+    if rebalances[0].ofCompanions == nil { addCompanions() }
     let partitions = rebalances[0].change.list.partitions
     let wakeUp = handle.wakeUp
     let state = Rebalance.State { wakeUp.signal() }
     rebalances[0].state = state
     rebalances[0].deadline = .now + configuration.rebalanceDeadline
-    delay.begin(rebalances[0].change.kind, isEmpty: partitions.isEmpty, at: .now)
+    if rebalances[0].ofCompanions == nil {
+      delay.begin(rebalances[0].change.kind, isEmpty: partitions.isEmpty, at: .now)
+    }
     let token = Rebalance(state: state, deadline: rebalances[0].deadline)
     switch rebalances[0].change.kind {
     case .assign:
@@ -183,7 +197,8 @@ struct ConsumerLoop {
     }
   }
 
-  private mutating func apply(_ change: ConsumerHandle.Change) {
+  private mutating func apply(_ pending: Pending) {
+    let change = pending.change
     let partitions = change.list.partitions
     switch change.kind {
     case .assign:
@@ -196,7 +211,70 @@ struct ConsumerLoop {
     } catch {
       report(error)
     }
+    if let ofCompanions = pending.ofCompanions {
+      companions?.apply(ofCompanions)
+    } else if case .assign = change.kind {
+      companions?.own(partitions)
+    } else {
+      companions?.disown(partitions)
+    }
     if case .assign = change.kind { lookUpProgress(of: partitions) }
+  }
+
+  /// Adds the companion partitions that go with revoked or lost ones.
+  private mutating func addCompanions() {
+    let change = rebalances[0].change
+    if case .assign = change.kind { return }
+    let partitions = change.list.partitions
+    guard let added = companions?.companions(of: partitions), !added.isEmpty else { return }
+    do {
+      rebalances[0].change.list = try PartitionList(partitions + added)
+    } catch {
+      report(error)
+    }
+  }
+
+  /// Looks at the cluster when it is time, and begins the change of companion partitions that is due.
+  /// It must not be mistaken for the answer to a rebalance of the group, so it waits until there is none.
+  private mutating func serveCompanions() {
+    guard companions != nil, leaveDeadline == nil else { return }
+    if let look = lookResult.take() {
+      let wereShared = companions?.areShared == true
+      companions?.endLook(look, at: .now)
+      if companions?.areShared == true, !wereShared {
+        logger.notice("Companion topic is left to the members that subscribe to it", metadata: companionMetadata)
+      }
+    }
+    if companions?.beginLook(at: .now) == true { look() }
+    guard rebalances.isEmpty, let change = companions?.nextChange() else { return }
+    do {
+      let list = try PartitionList(change.partitions)
+      rebalances.append(
+        Pending(change: .init(kind: change.isAssignment ? .assign : .revoke, list: list), ofCompanions: change))
+      advanceRebalance()
+    } catch {
+      report(error)
+    }
+  }
+
+  private var companionMetadata: Logger.Metadata {
+    [LogKeys.topic: "\(configuration.companionTopic ?? "")"]
+  }
+
+  /// Reads the numbers of partitions and the subscriptions of the group in the background.
+  private func look() {
+    let (client, wakeUp, result, logger) = (handle.handle, handle.wakeUp, lookResult, logger)
+    let configuration = configuration
+    let timeout = configuration.commitTimeout.timeoutMilliseconds
+    BlockingCalls.detach {
+      do {
+        result.put(try client.look(for: configuration, timeoutMilliseconds: timeout))
+      } catch {
+        logger.debug("Companion topic is unknown", metadata: [LogKeys.error: "\(error)"])
+        result.put(nil)
+      }
+      wakeUp.signal()
+    }
   }
 
   private mutating func own(_ partitions: [TopicPartition]) {

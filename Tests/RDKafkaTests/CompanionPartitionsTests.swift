@@ -1,0 +1,155 @@
+import Testing
+
+@testable import RDKafka
+
+struct CompanionPartitionsTests {
+  private let start = ContinuousClock.now
+  private var state = CompanionPartitions(leadingTopic: "sends", companionTopic: "segments")
+
+  private func sends(_ numbers: Int32...) -> [TopicPartition] {
+    numbers.map { TopicPartition(topic: "sends", partition: $0) }
+  }
+
+  private func segments(_ numbers: Int32...) -> [TopicPartition] {
+    numbers.map { TopicPartition(topic: "segments", partition: $0) }
+  }
+
+  /// The group assigns partitions, and the cluster is looked at.
+  private mutating func assign(
+    _ partitions: [TopicPartition], _ subscribers: CompanionPartitions.Subscribers = .none, leading: Int32 = 8,
+    companion: Int32 = 8
+  ) {
+    state.groupChanges(at: start)
+    state.own(partitions)
+    look(subscribers, leading: leading, companion: companion)
+  }
+
+  private mutating func look(
+    _ subscribers: CompanionPartitions.Subscribers = .none, leading: Int32 = 8, companion: Int32 = 8,
+    after delay: Duration = .zero
+  ) {
+    begins(after: delay)
+    state.endLook(.init(leading: leading, companion: companion, subscribers: subscribers), at: start + delay)
+  }
+
+  /// Checks whether a look begins.
+  private mutating func begins(_ expected: Bool = true, after delay: Duration = .zero) {
+    let begins = state.beginLook(at: start + delay)
+    #expect(begins == expected)
+  }
+
+  /// Checks and performs the next change.
+  private mutating func performs(_ expected: CompanionPartitions.Change) {
+    let change = state.nextChange()
+    #expect(change == expected)
+    if let change { state.apply(change) }
+  }
+
+  @Test mutating func partitionsOfTheSameNumbersAreTakenAndGivenBackTogether() {
+    #expect(state.nextChange() == nil)
+    assign(sends(1, 4))
+    performs(.init(isAssignment: true, partitions: segments(1, 4)))
+    #expect(state.nextChange() == nil)
+    // At the announcement of a revocation.
+    #expect(state.companions(of: sends(4, 5)) == segments(4))
+    state.groupChanges(at: start)
+    state.disown(sends(4) + segments(4))
+    #expect(state.held == Set(segments(1)))
+    look()
+    #expect(state.nextChange() == nil)
+  }
+
+  @Test(arguments: [
+    (leading: 4, companion: 2, numbers: [1]), (leading: 4, companion: 4, numbers: [1, 3]),
+    (leading: 4, companion: 10, numbers: [1, 3, 5, 7, 9]),
+  ])
+  mutating func everyCompanionPartitionHasOneReader(leading: Int32, companion: Int32, numbers: [Int32]) {
+    assign(sends(1, 3), leading: leading, companion: companion)
+    performs(.init(isAssignment: true, partitions: numbers.map { TopicPartition(topic: "segments", partition: $0) }))
+    #expect(state.companions(of: sends(1)).allSatisfy { $0.partition % leading == 1 })
+  }
+
+  @Test mutating func membersThatSubscribeToTheTopicKeepIt() {
+    assign(sends(0, 1), .some)
+    #expect(state.areShared)
+    #expect(state.nextChange() == nil)
+    // The last of them has left.
+    assign(sends(2))
+    #expect(!state.areShared)
+    performs(.init(isAssignment: true, partitions: segments(0, 1, 2)))
+    // One has come back.
+    assign([], .some)
+    performs(.init(isAssignment: false, partitions: segments(0, 1, 2)))
+  }
+
+  @Test mutating func answerFromBeforeAChangeOfTheGroupIsNotUsed() {
+    state.groupChanges(at: start)
+    state.own(sends(0))
+    begins()
+    state.groupChanges(at: start)
+    state.endLook(.init(leading: 8, companion: 8, subscribers: .none), at: start)
+    #expect(state.nextChange() == nil)
+    look()
+    #expect(state.nextChange() != nil)
+    // Also an answer that had come before.
+    state.groupChanges(at: start)
+    #expect(state.nextChange() == nil)
+  }
+
+  @Test mutating func unansweredLooksAreRepeated() {
+    state.groupChanges(at: start)
+    state.own(sends(0))
+    begins()
+    begins(false)
+    state.endLook(nil, at: start)
+    begins(false)
+    look(.unsettled, after: .seconds(1))
+    look(.unsettled, after: .seconds(300))
+    #expect(state.nextChange() == nil)
+    look(after: .seconds(301))
+    #expect(state.nextChange() != nil)
+  }
+
+  @Test mutating func groupThatIsNeverDescribedCountsAsOneWithoutOtherSubscribers() {
+    assign(sends(0), .undescribed)
+    look(.undescribed, after: .seconds(29))
+    #expect(state.nextChange() == nil)
+    look(.undescribed, after: .seconds(31))
+    #expect(state.nextChange() == .init(isAssignment: true, partitions: segments(0)))
+  }
+
+  @Test mutating func addedPartitionsAreFoundWithoutAChangeOfTheGroup() {
+    assign(sends(0, 1), companion: 1)
+    performs(.init(isAssignment: true, partitions: segments(0)))
+    begins(false, after: .seconds(59))
+    look(companion: 2, after: .seconds(60))
+    performs(.init(isAssignment: true, partitions: segments(1)))
+  }
+
+  @Test mutating func partitionThatTheGroupAssignsIsNotTakenAgain() {
+    assign(sends(0, 1) + segments(1))
+    performs(.init(isAssignment: true, partitions: segments(0)))
+  }
+
+  @Test mutating func memberWithoutPartitionsAsksNothing() {
+    state.groupChanges(at: start)
+    begins(false)
+  }
+
+  @Test func subscriptionIsRead() {
+    let bytes: [UInt8] = [0, 1, 0, 0, 0, 2, 0, 1, 0x61, 0, 2, 0x62, 0x63, 0, 0, 0, 0, 0, 0, 0, 0]
+    #expect(MemberSubscription.topics(in: bytes) == ["a", "bc"])
+    for count in 0..<13 { #expect(MemberSubscription.topics(in: Array(bytes.prefix(count))) == nil) }
+    #expect(MemberSubscription.topics(in: [0, 0, 0xff, 0xff, 0xff, 0xff]) == nil)
+  }
+
+  @Test func staticMemberHasAnotherNameThanOneThatSubscribesToBothTopics() {
+    let client = KafkaClientConfiguration(bootstrapServers: "localhost:1", clientID: "test")
+    var configuration = ConsumerConfiguration(client: client, groupID: "group", topics: ["sends"])
+    configuration.instanceID = "worker-0"
+    func name() -> String? { configuration.properties.required.last { $0.key == "group.instance.id" }?.value }
+    #expect(name() == "worker-0")
+    configuration.companionTopic = "segments"
+    #expect(name() == "worker-0.2")
+  }
+}
