@@ -178,9 +178,11 @@ package struct WorkerConfiguration: Sendable {
 
   /// The configuration of a worker's consumer: its group and topics, no automatic commits, and a
   /// rebalance deadline that leaves room for the worker's own.
+  /// The group assigns the partitions of the sends topic alone, which balances both topics.
   package func consumer(client: KafkaClientConfiguration, topics: Topics) -> ConsumerConfiguration {
     var configuration = ConsumerConfiguration(
-      client: client, groupID: consumerGroup, topics: [topics.sends, topics.segments])
+      client: client, groupID: consumerGroup, topics: [topics.sends])
+    configuration.companionTopic = topics.segments
     // The consumer's deadline is for a worker that has died. The worker's own begins when it hears of the rebalance.
     configuration.rebalanceDeadline =
       max(times.revokeDeadline + times.lastCommitDeadline, times.resumeDeadline) + .seconds(2)

@@ -28,6 +28,8 @@ struct OffsetTracker: Sendable {
   /// The offset at which the next owner begins: one after the settled prefix; nil until the first
   /// record settles. Goes back only when the log was cut or created again.
   private(set) var position: Int64?
+  /// The position that an earlier owner has committed; nil without one, and in a new log.
+  private var resumed: Int64?
 
   private static let gone = Int64.min
 
@@ -47,6 +49,7 @@ struct OffsetTracker: Sendable {
   mutating func resume(from position: Int64, settled: SettledRuns, evidence: LogWitness? = nil) {
     guard base == 0, entries.isEmpty else { return }
     next = position
+    resumed = position
     known = settled
     self.evidence = evidence
     if let evidence { witness.formUnion(evidence) }
@@ -118,11 +121,11 @@ struct OffsetTracker: Sendable {
   var hasSettledAbove: Bool { entries.count > unsettled || !known.isEmpty }
 
   /// The position to commit and, in at most `limit` bytes, the runs settled above it; nil if
-  /// nothing was settled. Looks at every entry if there are runs above the position.
+  /// nothing was settled in this assignment or by an earlier owner. Looks at every entry if there are runs above the position.
   func committable(limit: Int) -> (position: Int64, metadata: String?)? {
     let isSettledAbove = entries.count > unsettled
     // While the first record taken is unsettled, the next owner begins with it.
-    guard let position = position ?? (isSettledAbove ? entries.first : nil) else { return nil }
+    guard let position = position ?? (isSettledAbove ? entries.first : nil) ?? resumed else { return nil }
     guard isSettledAbove || !known.isEmpty else { return (position, nil) }
     var writer = SettledRuns.Writer(from: position, limit: limit)
     var run: Range<Int64>?
@@ -158,6 +161,7 @@ struct OffsetTracker: Sendable {
       entries[index] = Self.gone
     }
     known = SettledRuns()
+    resumed = nil
     // They tell of records that the log has lost. Of the settled ones before the cut, the next owner repeats those that
     // are younger than every record of the new log that this one takes.
     evidence = nil

@@ -188,6 +188,11 @@ package struct PartitionOffsets: Sendable {
     }
   }
 
+  /// Marks the partitions that are apart as changed: their positions are committed again.
+  mutating func renewApart() {
+    for (slot, assignment) in assignments.enumerated() where assignment.epoch != 0 && assignment.isApart { note(slot) }
+  }
+
   /// The number of records since the last call that an earlier owner had settled.
   mutating func takeSkipped() -> Int {
     defer { skipped = 0 }

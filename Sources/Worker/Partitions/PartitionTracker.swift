@@ -50,6 +50,12 @@ struct PartitionTracker: Sendable {
     var isLeaving = false
   }
 
+  /// How often the positions in the segments topic are committed again.
+  ///
+  /// The group does not subscribe to that topic (see `WorkerConfiguration.consumer`), so a broker deletes a position that
+  /// was not committed for `offsets.retention.minutes` (seven days by default). Then the whole topic would be read again.
+  private static let renewalInterval: Duration = .seconds(60 * 60)
+
   private(set) var offsets = PartitionOffsets()
   private(set) var commits: CommitSchedule
   private(set) var recoveries: [OffsetRecovery] = []
@@ -59,6 +65,8 @@ struct PartitionTracker: Sendable {
   private(set) var shutdown = Shutdown()
   /// Whether the group has ever assigned partitions to this worker.
   private(set) var hasBeenAssigned = false
+  /// The uptime at which the positions in the segments topic are committed again; nil before the first turn.
+  private var renewal: Int64?
 
   init(commits: CommitSchedule) {
     self.commits = commits
@@ -191,6 +199,13 @@ struct PartitionTracker: Sendable {
   /// Returns the positions.
   mutating func beginCommit(at now: Moment) -> [PartitionOffset] {
     let isLast = drains.contains { $0.lastCommit == commits.next }
+    // The first time a minute after the start: workers may be replaced more often than that interval.
+    let renewal = self.renewal ?? now.uptime + 60_000
+    self.renewal = renewal
+    if now.uptime >= renewal {
+      self.renewal = now.uptime + Self.renewalInterval.milliseconds
+      offsets.renewApart()
+    }
     guard offsets.hasChanges, commits.isDue(at: now.uptime, isLast: isLast) else { return [] }
     let positions = offsets.takeChanged(metadataLimit: commits.metadataBytes)
     guard !positions.isEmpty else { return [] }

@@ -44,7 +44,10 @@ struct KafkaCheck {
       .wrong("topics", "\($0) does not exist", remedy: "`fanfare topics create` creates it")
     }
     findings += await topics(except: Set(missing))
-    if missing.isEmpty, roles.contains(.worker) { findings.append(await group(reader)) }
+    if missing.isEmpty, roles.contains(.worker) {
+      findings += await shares(reader)
+      findings.append(await group(reader))
+    }
     return findings
   }
 
@@ -71,6 +74,27 @@ struct KafkaCheck {
       let remedy = Self.remedy(for: error, grant: "grant DESCRIBE and DESCRIBE_CONFIGS to this client")
       return [.warning("topics", words.text(error), remedy: remedy)]
     }
+  }
+
+  /// The numbers of partitions, by which workers share broadcasts. Other checks report a cluster that does not answer.
+  private func shares(_ reader: LogReader) async -> [Finding] {
+    let topics = settings.kafka.topics
+    var counts: [String: Int] = [:]
+    do {
+      for partition in try await reader.partitions(of: [topics.sends, topics.segments]) {
+        counts[partition.topic, default: 0] += 1
+      }
+    } catch {
+      return []
+    }
+    let (sends, segments) = (counts[topics.sends] ?? 0, counts[topics.segments] ?? 0)
+    guard sends != segments else { return [] }
+    return [
+      .warning(
+        "topics",
+        "\(topics.sends) has \(sends) partitions and \(topics.segments) \(segments): broadcasts are shared unevenly",
+        remedy: "add partitions to the smaller one; see Adding partitions in Operations")
+    ]
   }
 
   /// The lag of the workers' group on the sends topic.

@@ -49,6 +49,27 @@ struct CommitTests {
     #expect(desk.commits == 2)
   }
 
+  /// The group does not subscribe to the segments topic: a broker deletes positions there that are not committed again.
+  @Test func positionsOfSegmentsAreCommittedAgainEveryHour() {
+    var desk = Desk()
+    let (known, fresh) = (
+      TopicPartition(topic: "fanfare.segments", partition: 0), TopicPartition(topic: "fanfare.segments", partition: 1)
+    )
+    desk.group = [
+      known: PartitionOffset(partition: known, offset: 7),
+      Desk.partition: PartitionOffset(partition: Desk.partition, offset: 2),
+    ]
+    desk.turn { $0.dispatcher.assign([known, fresh], Rebalance {}, at: $0.now, into: &$1) }
+    desk.advance(.seconds(59))
+    #expect(desk.commits == 0)
+    desk.answersCommits = false
+    for delay in [1, 3600, 3600] {
+      desk.advance(.seconds(delay))
+      #expect(desk.openCommit == [PartitionOffset(partition: known, offset: 7)])
+      desk.answerCommit()
+    }
+  }
+
   @Test func oneCommitAtATimeAndNextHasNewest() {
     var desk = desk(users: ["a", "b", "c"])
     desk.answersCommits = false
