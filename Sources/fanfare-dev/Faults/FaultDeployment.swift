@@ -38,11 +38,16 @@ actor FaultDeployment {
   private var callers: [String: APIClient] = [:]
   /// The operations listeners of the front ends.
   private var probes: [String: APIClient] = [:]
+  /// The metrics of the workers, by name.
+  private var metrics: [String: RoleMetrics] = [:]
   private var simulator: APIClient?
   /// The end of the injury; nil if it was the scenario's last step.
   private(set) var healedAt: ContinuousClock.Instant?
   /// Moments that the scenario noted.
   private(set) var moments: [UnixTime] = []
+  /// Figures that the scenario noted.
+  private(set) var notes: [String] = []
+  private let partitions: Int
   /// The broadcast that the scenario has posted, if any.
   private(set) var broadcast: SendID?
   nonisolated let history: any FaultHistory
@@ -54,6 +59,7 @@ actor FaultDeployment {
     logger.logLevel = .error
     self.logger = logger
     let (id, few) = (UUID().uuidString.lowercased().prefix(8), scenario.topics)
+    partitions = Int(few.partitions)
     if let servers = servers.kafka {
       topics = Topics(prefix: "faults-\(id)", retryDelays: few.retryDelays)
       let own = try await OwnTopics(topics, partitions: { _ in few.partitions }, at: servers, logger: logger)
@@ -204,7 +210,21 @@ actor FaultDeployment {
   }
 
   /// Waits until the process is ready.
-  func ready(_ role: String, _ number: Int = 0) async throws { try await Ready.wait(for: try process(role, number)) }
+  func ready(_ role: String, _ number: Int = 0) async throws {
+    let process = try process(role, number)
+    let address = try await process.address(of: "operations")
+    try await Ready.wait(for: process, operations: address)
+    metrics["\(role)-\(number)"] = RoleMetrics(operations: address)
+  }
+
+  /// Waits until these workers, which are all that run, share the partitions of sends and segments evenly.
+  ///
+  /// Returns their numbers of partitions of the sends topic. Throws after a minute.
+  func waitForEvenShares(among workers: [Int]) async throws -> [Int] {
+    try await RoleMetrics.waitForEvenShares(
+      of: [topics.sends, topics.segments], partitions: partitions, among: workers.compactMap { metrics["worker-\($0)"] }
+    )
+  }
 
   private func process(_ role: String, _ number: Int) throws -> ChildProcess {
     guard let process = processes["\(role)-\(number)"] else { throw BenchError("there is no \(role) \(number)") }
@@ -216,6 +236,13 @@ actor FaultDeployment {
     let process = try process(role, number)
     process.destroy()
     _ = try await process.exitStatus()
+  }
+
+  /// Ends the process by SIGTERM. Throws unless its status is 0.
+  func terminate(_ role: String, _ number: Int = 0) async throws {
+    let process = try process(role, number)
+    let status = try await process.terminate()
+    guard status == 0 else { throw BenchError("\(role) \(number) ended with status \(status)\n\(process.lastWords)") }
   }
 
   /// Suspends the process, like swapping or a debugger; `resume` continues it.
@@ -250,6 +277,9 @@ actor FaultDeployment {
 
   /// Notes the end of the injury; the last call counts.
   func noteHealed() { healedAt = .now }
+
+  /// Notes a figure.
+  func note(_ figure: String) { notes.append(figure) }
 
   /// Notes the present moment.
   func note() { moments.append(SystemWallClock().now()) }

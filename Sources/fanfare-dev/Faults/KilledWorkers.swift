@@ -78,9 +78,12 @@ enum KilledWorker {
   ///
   /// The limit on records leaves room for records that settle between two commits. A worker makes about 1,000 pushes
   /// between two kills.
-  private static let maximumPushes = 200
+  static let maximumPushes = 200
   /// Nearly all sends have two devices here, and none more than three.
   private static let maximumRecords = 60
+  static let settings = [
+    "FANFARE_WORKER_MAXIMUM_PUSHES": "\(maximumPushes)", "FANFARE_WORKER_MAXIMUM_RECORDS": "\(maximumRecords)",
+  ]
 
   private static let settings = [
     "FANFARE_WORKER_MAXIMUM_PUSHES": "\(maximumPushes)", "FANFARE_WORKER_MAXIMUM_RECORDS": "\(maximumRecords)",
@@ -88,7 +91,12 @@ enum KilledWorker {
 
   /// One after the other.
   static let scenario = FaultScenario(
+<<<<<<< HEAD
     "kill -9 of a worker, again and again", isQuick: true, repeats: .each(most: maximumPushes), settings: settings
+=======
+    "kill -9 of a worker, again and again", isQuick: true, repeats: .each(most: maximumPushes),
+    settings: settings
+>>>>>>> 68e98973 (wip)
   ) { deployment, isQuick in
     var repeated: [Int] = []
     var before = try await deployment.arrivals().repeated

@@ -117,9 +117,10 @@ final class BenchPipeline: Sendable {
 
   /// Starts workers that share the work, and ends them when `body` has returned.
   ///
-  /// `registry` is the section of the workers' settings.
+  /// `registry` is the section of the workers' settings. `join` returns when the next worker may start.
   func withWorkers<Value>(
     _ count: Int, registry: String, connections: Int, settings: String = "",
+    join: (ChildProcess) async throws -> Void = { _ in },
     _ body: ([ChildProcess]) async throws -> Value
   ) async throws -> Value {
     let hub =
@@ -142,6 +143,7 @@ final class BenchPipeline: Sendable {
       workers.append(
         try rig.startRole(
           "worker", isEmbedded: isEmbedded, settings: kafkaSettings + "registry: \(registry)\n" + settings + hub))
+      try await join(workers[workers.count - 1])
     }
     let value: Value
     do { value = try await body(workers) } catch {

@@ -1,9 +1,14 @@
 import FanfareCore
 import Foundation
+import Synchronization
 
 /// A backlog of sends for one worker and for two: the gain of the second, and the cost of a push.
-struct WorkersScenario: BenchScenario {
+///
+/// The second worker joins the group of the first, as one does that an operator starts because sends wait.
+final class WorkersScenario: BenchScenario {
   let name = "workers"
+  /// The second worker's share of each run, in per cent.
+  private let shares = Mutex<[Int]>([])
 
   func run(_ bench: BenchRun) async throws -> [ScenarioReport] {
     let rig = bench.rig
@@ -24,6 +29,11 @@ struct WorkersScenario: BenchScenario {
       scenario: "\(name), 2 sharing the work", unit: "sends", connections: 1, sink: sink.name, pairs: pairs,
       goals: [.multiple(1.1)] + (cores >= 8 ? [.share(1.8)] : []))
     report.notes.append("the ceiling is the same with 1 worker")
+    let shares = shares.withLock { $0 }
+    report.notes.append("the second worker took \(shares.map { "\($0) %" }.joined(separator: ", ")) of the sends")
+    guard shares.allSatisfy({ (40...60).contains($0) }) else {
+      throw BenchError("the second worker took \(shares) per cent of the sends instead of half")
+    }
     return [report]
   }
 
@@ -33,10 +43,15 @@ struct WorkersScenario: BenchScenario {
     let warmUp = sends / 10
     let before = try await sink.accepted()
     return try await BenchPipeline.with(rig, sink: sink) { pipeline in
+      var metrics: [RoleMetrics] = []
       let measurement = try await pipeline.withWorkers(workers, registry: "{path: \(registry)}", connections: 1) {
-        workers in
-        // The workers have their partitions before the load.
-        for worker in workers { try await Ready.wait(for: worker) }
+        worker in
+        let address = try await worker.address(of: "operations")
+        try await Ready.wait(for: worker, operations: address)
+        metrics.append(RoleMetrics(operations: address))
+        // Each has its partitions before the next one starts, and before the load.
+        try await RoleMetrics.waitForEvenShares(of: [pipeline.topics.sends], partitions: 64, among: metrics)
+      } _: { workers in
         // The workers are suspended until the load is complete, because the producer would compete for the cores. Their
         // sessions last longer than that.
         for worker in workers { worker.signal(SIGSTOP) }
@@ -52,6 +67,10 @@ struct WorkersScenario: BenchScenario {
         var sum = parts[0]
         sum.cpuSeconds = parts.reduce(0) { $0 + ($1.cpuSeconds ?? 0) }
         sum.peakBytes = parts.compactMap(\.peakBytes).max()
+        if metrics.count > 1 {
+          let share = try await metrics[1].sum("fanfare_sends_dispatched_total") / Double(warmUp + sends)
+          shares.withLock { $0.append(Int((share * 100).rounded())) }
+        }
         return sum
       }
       let delivered = try await pipeline.delivered()
