@@ -130,8 +130,9 @@ package final class Consumer: Sendable {
   /// Commits offsets with their metadata and returns when the broker has them.
   /// It does not check the assignment.
   ///
-  /// Bounded by ``ConsumerConfiguration/commitTimeout``. Before this throws `rebalancing`, it keeps the offsets for
-  /// ``kept(_:)``, which can take half as long again; so go on committing while the group is rebalancing.
+  /// Bounded by ``ConsumerConfiguration/commitTimeout``. Before this throws `rebalancing`, `timedOut` or `unreachable`,
+  /// it keeps the offsets for ``kept(_:)``, which can take half as long again; so go on committing while the group is
+  /// rebalancing.
   ///
   /// - Throws: `rebalancing`, `timedOut`, `unreachable`, `messageTooLarge` for too much metadata, `closed`.
   package func commit(_ offsets: [PartitionOffset]) async throws(RDKafkaError) {
@@ -139,8 +140,13 @@ package final class Consumer: Sendable {
     do {
       try await commitToGroup(offsets)
     } catch {
-      // Partitions of a former member may have another owner, whose entries must not be replaced.
-      if error.code == .rebalancing, !error.isOfFormerMember { await interimOffsets?.keep(offsets) }
+      switch error.code {
+      // After an outage, which librdkafka waits for, the member's session may be over and the group refuse its commits.
+      case .rebalancing, .timedOut, .unreachable:
+        // Partitions of a former member may have another owner, whose entries must not be replaced.
+        if !error.isOfFormerMember { await interimOffsets?.keep(offsets) }
+      default: break
+      }
       throw error
     }
     interimOffsets?.note(offsets, of: [])

@@ -297,6 +297,35 @@ struct ConsumerTests {
     kafka.cluster?.close()
   }
 
+  /// An outage can outlast the member's session: then the group refuses the commit when it could take it again.
+  @Test func offsetsAreKeptThroughAnOutage() async throws {
+    let kafka = try TestKafka.embedded()
+    let topic = try await kafka.topic(partitions: 1)
+    let partition = TopicPartition(topic: topic, partition: 0)
+    let offset = PartitionOffset(partition: partition, offset: 7, metadata: "done:9")
+    let configure: @Sendable (inout ConsumerConfiguration) -> Void = {
+      $0.autoCommitInterval = nil
+      $0.commitTimeout = .seconds(1)
+    }
+    try await kafka.withConsumer(topics: [topic], group: kafka.group(), configure: configure) { consumer in
+      var events = consumer.events.makeAsyncIterator()
+      _ = try await assignment(&events)
+      _ = try await consumer.committed([partition])
+      try kafka.cluster?.setBroker(isUp: false)
+      let error = await #expect(throws: RDKafkaError.self) { try await consumer.commit([offset]) }
+      #expect(error?.code == .timedOut || error?.code == .unreachable)
+      try kafka.cluster?.setBroker(isUp: true)
+      var kept: [PartitionOffset] = []
+      while kept != [offset] {
+        // As long as the broker is being connected again.
+        do throws(RDKafkaError) { kept = try await consumer.kept([partition]) } catch {
+          #expect(error.isRetriable)
+        }
+      }
+    }
+    kafka.cluster?.close()
+  }
+
   /// The group waits for all members, and for the session of a dead one. Meanwhile each commit is kept.
   @Test func offsetsAreKeptAgainAndAgainWhileMembersJoin() async throws {
     let kafka = try TestKafka.embedded()
