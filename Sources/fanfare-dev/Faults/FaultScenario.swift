@@ -92,11 +92,7 @@ extension FaultScenario {
       try await Task.sleep(for: .seconds(5))
       return []
     },
-<<<<<<< HEAD
-    KilledWorker.scenario, KilledWorker.pair,
-=======
-    KilledWorker.scenario, ChangingWorkers.scenario,
->>>>>>> 68e98973 (wip)
+    KilledWorker.scenario, KilledWorker.pair, ChangingWorkers.scenario,
     FaultScenario("kill -9 of the api") { deployment, _ in
       for _ in 0..<3 {
         try await Task.sleep(for: .milliseconds(Int64.random(in: 500...1500)))

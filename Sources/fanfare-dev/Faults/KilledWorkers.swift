@@ -85,18 +85,9 @@ enum KilledWorker {
     "FANFARE_WORKER_MAXIMUM_PUSHES": "\(maximumPushes)", "FANFARE_WORKER_MAXIMUM_RECORDS": "\(maximumRecords)",
   ]
 
-  private static let settings = [
-    "FANFARE_WORKER_MAXIMUM_PUSHES": "\(maximumPushes)", "FANFARE_WORKER_MAXIMUM_RECORDS": "\(maximumRecords)",
-  ]
-
   /// One after the other.
   static let scenario = FaultScenario(
-<<<<<<< HEAD
     "kill -9 of a worker, again and again", isQuick: true, repeats: .each(most: maximumPushes), settings: settings
-=======
-    "kill -9 of a worker, again and again", isQuick: true, repeats: .each(most: maximumPushes),
-    settings: settings
->>>>>>> 68e98973 (wip)
   ) { deployment, isQuick in
     var repeated: [Int] = []
     var before = try await deployment.arrivals().repeated

@@ -12,7 +12,7 @@ struct RoleMetrics: Sendable {
     let text = String(decoding: try await client.request("GET", "/metrics", user: "bench"), as: UTF8.self)
     return text.split(separator: "\n").reduce(0) { sum, line in
       guard line.hasPrefix(name), line.dropFirst(name.count).first.map({ "{ ".contains($0) }) == true,
-        let end = line.lastIndex(of: " "), line[..<end].contains(label)
+        let end = line.lastIndex(of: " "), label.isEmpty || line[..<end].contains(label)
       else { return sum }
       return sum + (Double(line[line.index(after: end)...]) ?? 0)
     }
