@@ -151,9 +151,11 @@ extension RegistrationRules {
       throw refused(
         "template.name: must have at most \(DeviceTemplate.maximumNameLength) characters and no control characters")
     }
-    do throws(TemplateError) { _ = try template.compiled(for: platform) } catch {
+    let compiled: ContentTemplate
+    do throws(TemplateError) { compiled = try template.compiled(for: platform) } catch {
       throw refused("template: \(error)")
     }
+    do throws(ContentFault) { try compiled.check() } catch { throw refused("template: \(error)") }
     return profile
   }
 }

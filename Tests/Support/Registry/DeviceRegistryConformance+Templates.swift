@@ -60,7 +60,8 @@ extension DeviceRegistryConformance {
     },
     Self("a template that cannot be rendered is refused, and nothing changes") { store in
       let before = try await store.register("ann", "ab", platform: .apns)
-      for body in ["", "[]", #"{"aps":{"alert":"$(a"}}"#, #"{"a":"{$(b) + }"}"#] {
+      let long = #"{"a":"\#(String(repeating: "x", count: 4096))"}"#
+      for body in ["", "[]", #"{"aps":{"alert":"$(a"}}"#, #"{"a":"{$(b) + }"}"#, long] {
         await expect(.forbidden) {
           try await store.complete(before.id, "ann", "ab", platform: .apns, template: DeviceTemplate(body: body))
         }
@@ -127,7 +128,7 @@ extension DeviceRegistryConformance {
         "j", "ben", "y", tags: (0..<60).map { "d\($0)" }, profile: DeviceProfile(timeZone: "Europe/Vienna"),
         templates: ["one"], templateTags: (0..<60).map { "t\($0)" })
       // As clients of Azure do: tags of an installation that the registrations are not.
-      for template in [nil, DeviceTemplate(body: "{}")] {
+      for template in [nil, DeviceTemplate(body: #"{"data":{"k":"v"}}"#)] {
         _ = try await store.complete(
           RegistrationRequest(
             id: .random(), hub: store.hub, user: "ben", platform: .fcm, handle: "z", tags: ["installation:k"],
