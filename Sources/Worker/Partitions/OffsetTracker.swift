@@ -26,7 +26,7 @@ struct OffsetTracker: Sendable {
   /// Records begun and not settled.
   private(set) var unsettled = 0
   /// The offset at which the next owner begins: one after the settled prefix; nil until the first
-  /// record settles. Goes back only when the log was cut or created again.
+  /// record settles or the position is renewed. Goes back only when the log was cut or created again.
   private(set) var position: Int64?
   /// The position that an earlier owner has committed; nil without one, and in a new log.
   private var resumed: Int64?
@@ -54,6 +54,9 @@ struct OffsetTracker: Sendable {
     self.evidence = evidence
     if let evidence { witness.formUnion(evidence) }
   }
+
+  /// Makes an earlier owner's position one to commit, before anything was settled.
+  mutating func renew() { position = position ?? resumed }
 
   /// Takes over further offsets that an earlier owner has settled: all below `position`, and
   /// `settled`. Has no effect after the first record.
@@ -121,11 +124,11 @@ struct OffsetTracker: Sendable {
   var hasSettledAbove: Bool { entries.count > unsettled || !known.isEmpty }
 
   /// The position to commit and, in at most `limit` bytes, the runs settled above it; nil if
-  /// nothing was settled in this assignment or by an earlier owner. Looks at every entry if there are runs above the position.
+  /// nothing was settled. Looks at every entry if there are runs above the position.
   func committable(limit: Int) -> (position: Int64, metadata: String?)? {
     let isSettledAbove = entries.count > unsettled
     // While the first record taken is unsettled, the next owner begins with it.
-    guard let position = position ?? (isSettledAbove ? entries.first : nil) ?? resumed else { return nil }
+    guard let position = position ?? (isSettledAbove ? entries.first : nil) else { return nil }
     guard isSettledAbove || !known.isEmpty else { return (position, nil) }
     var writer = SettledRuns.Writer(from: position, limit: limit)
     var run: Range<Int64>?

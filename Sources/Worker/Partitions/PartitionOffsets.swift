@@ -190,7 +190,10 @@ package struct PartitionOffsets: Sendable {
 
   /// Marks the partitions that are apart as changed: their positions are committed again.
   mutating func renewApart() {
-    for (slot, assignment) in assignments.enumerated() where assignment.epoch != 0 && assignment.isApart { note(slot) }
+    for slot in assignments.indices where assignments[slot].epoch != 0 && assignments[slot].isApart {
+      assignments[slot].offsets.renew()
+      note(slot)
+    }
   }
 
   /// The number of records since the last call that an earlier owner had settled.
