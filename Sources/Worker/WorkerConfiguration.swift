@@ -109,6 +109,9 @@ package struct WorkerConfiguration: Sendable {
     /// From then on until partitions are released, whether or not their last positions are
     /// committed.
     package var lastCommitDeadline = Duration.milliseconds(1_500)
+    /// How long a worker that is told to end waits for Kafka: for the acknowledgement of status records without which
+    /// nothing else settles, and for the last commit.
+    package var lastCommitPatience = Duration.milliseconds(5_000)
     /// How long partitions wait for the group's answer about the offsets their last owner has
     /// settled. Without an answer settled records are repeated.
     package var resumeDeadline = Duration.milliseconds(5_000)

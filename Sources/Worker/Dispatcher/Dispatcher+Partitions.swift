@@ -58,12 +58,16 @@ extension Dispatcher {
     deferStuck(at: now, into: &effects)
     let isProgressing = items.indices.contains { canProgress($0) }
     partitions.endDrains(isProgressing: isProgressing, at: now)
-    guard let deadline = partitions.shutdown.deadline, !partitions.shutdown.hasDrained,
-      !isProgressing || now.uptime >= deadline
-    else { return }
+    guard let deadline = partitions.shutdown.deadline, !partitions.shutdown.hasDrained else { return }
+    // All pushes are answered, and Kafka acknowledges no status record: it is away.
+    let patience = configuration.times.lastCommitPatience
+    let isStalled =
+      partitions.hasStalled(for: patience, at: now)
+      && items.indices.allSatisfy { !canProgress($0) || items[$0].phase == .settling }
+    guard !isProgressing || isStalled || now.uptime >= deadline else { return }
     effects.unregistrations += lanes.takeSuspects()
     guard !lanes.isUnregistering || now.uptime >= deadline else { return }
-    partitions.finishDraining()
+    partitions.finishDraining(patience: isStalled && isProgressing ? .zero : patience, at: now)
   }
 
   /// Whether the item can still end by waiting.

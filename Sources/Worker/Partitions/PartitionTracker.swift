@@ -48,6 +48,8 @@ struct PartitionTracker: Sendable {
     var hasDrained = false
     /// Whether the worker was told to leave the group.
     var isLeaving = false
+    /// The records settled so far, and when the last of them was, or when the shutdown began.
+    var progress = (records: 0, at: Int64.min)
   }
 
   /// How often the positions in the segments topic are committed again.
@@ -63,6 +65,8 @@ struct PartitionTracker: Sendable {
   private(set) var drains: [Drain] = []
   private(set) var spans = Spans()
   private(set) var shutdown = Shutdown()
+  /// How many records have settled.
+  private var settledRecords = 0
   /// Whether the group has ever assigned partitions to this worker.
   private(set) var hasBeenAssigned = false
   /// The uptime at which the positions in the segments topic are committed again; nil before the first turn.
@@ -88,6 +92,7 @@ struct PartitionTracker: Sendable {
   /// Settles a record whose work has ended and whose status record is acknowledged.
   mutating func settle(_ origin: Origin) {
     offsets.settle(origin)
+    settledRecords += 1
     commits.countSettled()
   }
 
@@ -174,6 +179,7 @@ struct PartitionTracker: Sendable {
   mutating func shutDown(within deadline: Duration, at now: Moment) -> Bool {
     guard !isShuttingDown else { return false }
     shutdown.deadline = now.uptime + deadline.milliseconds
+    shutdown.progress = (settledRecords, now.uptime)
     for partition in offsets.partitions { offsets.beginClosing(partition) }
     return true
   }
@@ -187,9 +193,17 @@ struct PartitionTracker: Sendable {
     }
   }
 
-  /// Notes that everything that could settle before the end of the worker has settled.
-  mutating func finishDraining() {
+  /// Whether no record has settled for `patience` since the shutdown began.
+  mutating func hasStalled(for patience: Duration, at now: Moment) -> Bool {
+    if shutdown.progress.records != settledRecords { shutdown.progress = (settledRecords, now.uptime) }
+    return now.uptime - shutdown.progress.at >= patience.milliseconds
+  }
+
+  /// Notes that everything that could settle before the end of the worker has settled. From now on it waits at most
+  /// `patience` for its last commit.
+  mutating func finishDraining(patience: Duration, at now: Moment) {
     shutdown.hasDrained = true
+    shutdown.deadline = shutdown.deadline.map { min($0, now.uptime + patience.milliseconds) }
     commits.hurry()
   }
 
@@ -254,11 +268,9 @@ struct PartitionTracker: Sendable {
   /// Whether to leave the group now: the last positions are committed, or cannot be committed in
   /// time. Leaving earlier would make others repeat finished work.
   mutating func leave(at now: Moment) -> Bool {
-    guard shutdown.hasDrained, !shutdown.isLeaving, !commits.isCommitting, let deadline = shutdown.deadline else {
-      return false
-    }
-    if offsets.hasChanges {
-      guard let failure = commits.failure, now.uptime >= deadline || !commits.isWorthRepeating(after: failure) else {
+    guard shutdown.hasDrained, !shutdown.isLeaving, let deadline = shutdown.deadline else { return false }
+    if commits.isCommitting || offsets.hasChanges, now.uptime < deadline {
+      guard !commits.isCommitting, let failure = commits.failure, !commits.isWorthRepeating(after: failure) else {
         return false
       }
     }

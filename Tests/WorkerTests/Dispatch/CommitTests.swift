@@ -244,10 +244,46 @@ struct CommitTests {
     // The commit that was under way, and the last one.
     desk.answerCommit(Self.rebalancing)
     desk.answerCommit(Self.rebalancing)
-    desk.advance(.seconds(19))
+    desk.advance(.milliseconds(4_900))
     #expect(desk.isToLeave == false)
-    desk.advance(.seconds(1))
+    desk.advance(.milliseconds(100))
     #expect(desk.isToLeave == true)
+  }
+
+  /// Kafka is away: neither a commit nor a status record is answered.
+  @Test func workerLeavesWithoutAnswerOfLastCommit() {
+    var desk = desk(users: ["a"]) { $0.times.commitInterval = .seconds(60) }
+    desk.answersCommits = false
+    accept(0, at: &desk)
+    desk.turn { desk, _ in desk.dispatcher.shutDown(at: desk.now) }
+    desk.advance(.milliseconds(4_900))
+    #expect(desk.isToLeave == false)
+    desk.advance(.milliseconds(100))
+    #expect(desk.isToLeave == true)
+  }
+
+  @Test func workerDoesNotWaitLongForStatusesThatNobodyAcknowledges() {
+    var desk = desk(users: ["a", "b"])
+    desk.acknowledges = false
+    accept(0, at: &desk)
+    accept(1, at: &desk)
+    desk.turn { desk, _ in desk.dispatcher.shutDown(at: desk.now) }
+    desk.advance(.milliseconds(4_900))
+    #expect(desk.isToLeave == false)
+    desk.advance(.milliseconds(100))
+    #expect(desk.isToLeave == true)
+  }
+
+  /// A push may be answered until the end of the time for draining.
+  @Test func workerWaitsForPushes() {
+    var desk = desk(users: ["a", "b"])
+    desk.turn { desk, _ in desk.dispatcher.shutDown(at: desk.now) }
+    desk.advance(.milliseconds(5_100))
+    #expect(desk.isToLeave == false)
+    accept(0, at: &desk)
+    accept(1, at: &desk)
+    #expect(desk.isToLeave == true)
+    #expect(desk.position == 2)
   }
 
   @Test func refusedWorkerCommitsOnceMoreAndLeaves() {
