@@ -32,6 +32,7 @@ let metrics: Target.Dependency = .product(name: "Metrics", package: "swift-metri
 let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let nioEmbedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
 let nioHTTP1: Target.Dependency = .product(name: "NIOHTTP1", package: "swift-nio")
+let nioHTTPTypes: Target.Dependency = .product(name: "NIOHTTPTypes", package: "swift-nio-extras")
 let nioHTTPTypesHTTP1: Target.Dependency = .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras")
 let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
 let nioSSL: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
@@ -122,7 +123,7 @@ let package = Package(
     .target(
       name: "AzureHub",
       dependencies: [
-        "FanfareCore", "FrontEnd", crypto, httpTypes, hummingbirdCore, logging, nioCore, serviceLifecycle,
+        "FanfareCore", "FrontEnd", crypto, httpTypes, hummingbirdCore, logging, nioCore, nioPosix, serviceLifecycle,
       ],
       swiftSettings: house),
     .target(
@@ -160,7 +161,7 @@ let package = Package(
       name: "Operations",
       dependencies: [
         "FanfareCore", asyncHTTPClient, coreMetrics, crypto, httpTypes, hummingbird, hummingbirdCore, logging, nioCore,
-        nioHTTP1, serviceLifecycle,
+        nioHTTP1, nioHTTPTypes, nioPosix, serviceLifecycle,
       ],
       swiftSettings: house),
 
@@ -268,8 +269,8 @@ let package = Package(
       name: "FrontEndTests",
       dependencies: [
         "EmbeddedKafka", "FrontEnd", "FanfareCore", "Operations", "RDKafka", "Registry", "Support", asyncHTTPClient,
-        crypto, cryptoExtras, httpTypes, logging, nioCore, nioHTTP1, nioPosix, nioSSL, serviceLifecycle, swiftASN1,
-        x509,
+        crypto, cryptoExtras, httpTypes, hummingbirdCore, logging, nioCore, nioHTTP1, nioPosix, nioSSL, nioTLS,
+        serviceLifecycle, swiftASN1, x509,
       ],
       exclude: ["HTTP2/peer.py", "Tokens/openid-provider.py"],
       swiftSettings: house),

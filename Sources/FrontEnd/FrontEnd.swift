@@ -86,7 +86,7 @@ package final class FrontEnd: Service {
   private let logger: Logger
   private let listening = ListeningPort()
 
-  /// Creates a front end for the hubs. With `operations` it also serves `/healthz`.
+  /// Creates a front end for the hubs. With `operations` it also serves `/healthz` and `/readyz`.
   ///
   /// Throws `.configuration` if a setting is out of range, or if there is no hub or a hub is repeated.
   package init(
@@ -193,7 +193,7 @@ package final class FrontEnd: Service {
     router.add(
       middleware: AnswerMiddleware(
         routes: router.routes, origins: OriginRule(allowed: configuration.allowedOrigins), desk: desk))
-    operations?.addLiveness(to: router)
+    operations?.addProbes(to: router)
     Description.add(to: router)
     for (path, file) in dependencies.files { router.get(RouterPath(path)) { request, _ in file.answer(request) } }
     let cookie = SessionCookie(key: configuration.sessions, isSecure: configuration.tls != nil, clock: clock)

@@ -84,15 +84,16 @@ package struct HealthReport: Hashable, Sendable {
   /// Whether every check passed.
   package var isGood: Bool { checks.allSatisfy { $0.problem == nil } }
 
-  /// Returns a JSON object with `status`, which is one of the two words, and `checks`.
-  func json(good: String, bad: String) throws -> String {
+  /// Returns a JSON object with `status`, which is one of the two words, and `checks` unless strangers read it.
+  func json(good: String, bad: String, forStrangers: Bool = false) throws -> String {
     struct Document: Encodable {
       let status: String
-      let checks: [Check]
+      let checks: [Check]?
     }
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    return String(decoding: try encoder.encode(Document(status: isGood ? good : bad, checks: checks)), as: UTF8.self)
+    let document = Document(status: isGood ? good : bad, checks: forStrangers ? nil : checks)
+    return String(decoding: try encoder.encode(document), as: UTF8.self)
   }
 }
 

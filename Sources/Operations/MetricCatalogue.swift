@@ -86,6 +86,8 @@ package enum MetricCatalogue {
       "Connections closed by reason: idle while others waited for a place, too many of one address, or a flood of frames.",
     "fanfare_tls_certificate_expiry_timestamp_seconds": "Expiry of the listener's certificate, as Unix time.",
     "fanfare_ready": "Whether a condition of the role's readiness is fulfilled, by check: 0 or 1.",
+    "fanfare_event_loop_longest_turn_seconds":
+      "The longest time, within the last minute, for which an event loop did not begin another turn.",
     "fanfare_database_bytes": "Size of a database; of a SQLite database with its log.",
     "fanfare_database_disk_free_bytes": "Free space of the file system that holds a SQLite database.",
     "fanfare_database_disk_bytes": "Size of the file system that holds a SQLite database.",

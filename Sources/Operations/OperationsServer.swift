@@ -3,48 +3,76 @@ import HTTPTypes
 package import Hummingbird
 import HummingbirdCore
 package import Logging
-import NIOCore
+package import NIOCore
+import NIOPosix
 import ServiceLifecycle
 import Synchronization
 
-/// Serves health, readiness and metrics of a role over HTTP, on a listener of its own.
+/// Serves health, readiness and metrics of a role over HTTP, on a listener and an event loop of its own.
 ///
-/// So neither load nor an attack on the callers' listener keeps probes and scrapers out.
+/// So neither load nor an attack on the callers' listener keeps probes and scrapers out. It also measures the turns of
+/// the loops that do the work.
 package final class OperationsServer: Service {
-  /// Enough for a few scrapers and probes.
-  /// Further connections wait and cannot use up the file descriptors.
-  private static let maximumConnections = 64
+  /// Enough for a few scrapers and probes. Further connections take the places of slow ones, and cannot use up the file
+  /// descriptors.
+  static let maximumConnections = 64
 
   private let host: String
   private let port: Int
   private let routes: OperationsRoutes
+  private let loops: [any EventLoopGroup]
+  private let firstRequestTimeout: TimeAmount
   private let logger: Logger
   private let listening = ListeningPort()
 
   /// With port 0 the kernel chooses the port; see `boundPort()`.
-  package init(host: String, port: Int, routes: OperationsRoutes, logger: Logger) {
+  ///
+  /// `loops`: the event loops that are measured. `firstRequestTimeout`: a connection without a request is closed then.
+  package init(
+    host: String, port: Int, routes: OperationsRoutes, loops: [any EventLoopGroup] = [],
+    firstRequestTimeout: TimeAmount = .seconds(10), logger: Logger
+  ) {
     self.host = host
     self.port = port
     self.routes = routes
+    self.loops = loops
+    self.firstRequestTimeout = firstRequestTimeout
     self.logger = logger
   }
 
   /// Serves until graceful shutdown or cancellation. Throws if the address cannot be bound. Call it once.
   package func run() async throws {
+    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    let result: Result<Void, any Error>
+    do {
+      try await run(on: group)
+      result = .success(())
+    } catch { result = .failure(error) }
+    try await group.shutdownGracefully()
+    try result.get()
+  }
+
+  private func run(on group: MultiThreadedEventLoopGroup) async throws {
     let router = Router(options: .autoGenerateHeadEndpoints)
     routes.add(to: router)
     let listening = listening
+    let connections = OperationsConnections(maximum: Self.maximumConnections)
+    let timeout = firstRequestTimeout
     let application = Application(
       router: router,
       // Scrapers keep their connection open; a dead one is closed after about two scrape intervals.
-      server: .http1(configuration: .init(idleTimeout: .seconds(120))),
+      server: .http1(
+        configuration: .init(
+          additionalChannelHandlers: [connections.makeHandler(closingAfter: timeout)], idleTimeout: .seconds(120))),
       configuration: ApplicationConfiguration(
         address: .hostname(host, port: port),
-        availableConnectionsDelegate: MaximumAvailableConnections(Self.maximumConnections)),
-      onServerRunning: { channel in listening.resolve(channel.localAddress?.port) }, logger: logger)
+        availableConnectionsDelegate: OperationsConnections.Gate(connections)),
+      onServerRunning: { channel in listening.resolve(channel.localAddress?.port) },
+      eventLoopGroupProvider: .shared(group), logger: logger)
     defer { listening.resolve(nil) }
     // Cancelled at the return.
     async let _: Void = routes.watchReadiness()
+    async let _: Void = routes.watch(loops + [group])
     try await application.run()
   }
 
@@ -103,14 +131,32 @@ package struct OperationsRoutes: Sendable {
     }
   }
 
-  /// Adds only `GET /healthz`, for a listener that strangers can reach.
-  package func addLiveness(to router: some RouterMethods) {
+  /// Keeps the longest turn of the loops current until the task is cancelled.
+  func watch(_ loops: [any EventLoopGroup]) async { await EventLoopWatch(loops, metrics: metrics).run() }
+
+  /// Adds `GET /healthz` and `GET /readyz` for a listener that strangers can reach: whether the role is ready, not why.
+  package func addProbes(to router: some RouterMethods) {
+    let health = health
+    addLiveness(to: router)
+    router.get("readyz") { _, _ in
+      try Self.answer(await health.readiness(), good: "ready", bad: "waiting", forStrangers: true)
+    }
+  }
+
+  /// Whether the path is one of `addProbes`.
+  package static func isProbe(_ path: String) -> Bool { path == "/healthz" || path == "/readyz" }
+
+  private func addLiveness(to router: some RouterMethods) {
     let health = health
     router.get("healthz") { _, _ in try Self.answer(await health.liveness(), good: "alive", bad: "stuck") }
   }
 
-  private static func answer(_ report: HealthReport, good: String, bad: String) throws -> Response {
-    response(report.isGood ? .ok : .serviceUnavailable, type: "application/json", try report.json(good: good, bad: bad))
+  private static func answer(
+    _ report: HealthReport, good: String, bad: String, forStrangers: Bool = false
+  ) throws -> Response {
+    response(
+      report.isGood ? .ok : .serviceUnavailable, type: "application/json",
+      try report.json(good: good, bad: bad, forStrangers: forStrangers))
   }
 
   private static func response(_ status: HTTPResponse.Status, type: String, _ text: String) -> Response {

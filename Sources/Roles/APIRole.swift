@@ -111,7 +111,7 @@ package enum APIRole {
     configuration.sessions = settings.console.sessions
     let frontEnd = try FrontEnd(
       configuration: configuration, hubs: hubs.map(\.hub), dependencies: dependencies,
-      operations: runtime.routes(checks: []), logger: runtime.logger)
+      operations: runtime.routes(checks: checks), logger: runtime.logger)
     services.append(
       Scheduler(
         store: registry, sink: producer, topics: settings.kafka.topics, hasRoom: hasRoom, clock: runtime.clock,

@@ -1,3 +1,4 @@
+package import NIOCore
 package import Operations
 package import ServiceLifecycle
 
@@ -17,10 +18,12 @@ package struct RoleServices: Sendable {
 
   /// Adds the operations server and its announcement, which stop before all other services.
   ///
-  /// Call it once, when `checks` is complete. The liveness checks are that of the event loops and those in `liveness`.
-  package mutating func addOperations(_ runtime: Runtime, liveness: [any ReadinessCheck] = []) {
-    let health = runtime.health(checks: checks, liveness: liveness)
-    services += runtime.operations(health)
+  /// Call it once, when `checks` is complete. The liveness checks are that of the shared event loops, and one for each
+  /// of `loops`, by what their names say of them.
+  package mutating func addOperations(_ runtime: Runtime, loops: [(name: String, group: any EventLoopGroup)] = []) {
+    let health = runtime.health(
+      checks: checks, liveness: loops.map { EventLoopsCheck(group: $0.group, name: $0.name) })
+    services += runtime.operations(health, loops: loops.map(\.group))
     self.health = health
   }
 }

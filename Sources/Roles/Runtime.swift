@@ -95,9 +95,9 @@ package struct Runtime: Sendable {
     }
   }
 
-  /// Creates an operations server and its announcement.
-  func operations(_ health: HealthRegistry) -> [any Service] {
-    let server = operationsServer(OperationsRoutes(metrics: metrics, health: health))
+  /// Creates an operations server and its announcement. `loops`: those that are measured beside the shared ones.
+  func operations(_ health: HealthRegistry, loops: [any EventLoopGroup]) -> [any Service] {
+    let server = operationsServer(OperationsRoutes(metrics: metrics, health: health), loops: loops)
     return [
       Listener(section: "operations", service: server),
       Announcement(name: "operations", file: settings.operations.announceFile, logger: logger) {
@@ -108,8 +108,10 @@ package struct Runtime: Sendable {
   }
 
   /// Creates a server of operations routes at the configured address.
-  package func operationsServer(_ routes: OperationsRoutes) -> OperationsServer {
-    OperationsServer(host: settings.operations.host, port: settings.operations.port, routes: routes, logger: logger)
+  package func operationsServer(_ routes: OperationsRoutes, loops: [any EventLoopGroup] = []) -> OperationsServer {
+    OperationsServer(
+      host: settings.operations.host, port: settings.operations.port, routes: routes,
+      loops: [eventLoopGroup] + loops, logger: logger)
   }
 
   /// The operations routes.

@@ -38,7 +38,7 @@ package enum WorkerRole {
     role.services += watches
     role.services += settings.kafka.credentialWatches(logger: runtime.logger)
     role.addOperations(
-      runtime, liveness: [EventLoopsCheck(group: Runtime.pushEventLoopGroup, name: "event loops of pushes")])
+      runtime, loops: [(name: "event loops of pushes", group: Runtime.pushEventLoopGroup)])
     try role.addPulse("worker", runtime, client: try settings.kafka.client("pulse"))
     return role
   }

@@ -157,7 +157,9 @@ import Testing
       for request in ["GET /openapi.json", "POST /healthz", "GET /nothing"] where !isProxy {
         #expect(try await answer(request, from: own).head.hasPrefix("HTTP/1.1 403"), "\(request)")
       }
-      #expect(try await answer("GET /healthz", from: own).head.hasPrefix("HTTP/1.1 200"))
+      for probe in ["GET /healthz", "GET /readyz"] {
+        #expect(try await answer(probe, from: own).head.hasPrefix("HTTP/1.1 200"), "\(probe)")
+      }
       #expect(try await answer("GET /api/sends", from: "127.0.0.1").head.hasPrefix("HTTP/1.1 401"))
     }
   }

@@ -1,8 +1,11 @@
+import Dispatch
 import HTTPTypes
 import Hummingbird
 import HummingbirdTesting
 import Logging
 import Metrics
+import NIOCore
+import NIOPosix
 import Synchronization
 import Testing
 
@@ -80,6 +83,81 @@ import Testing
     #expect(metrics.exposition().contains("\nfanfare_ready{check=\"registry\"} 1\n"))
     watching.cancel()
     await watching.value
+  }
+
+  /// Runs a server until `body` returns.
+  private func run(
+    _ routes: OperationsRoutes = OperationsRoutes(metrics: PrometheusMetrics(), health: HealthRegistry(readiness: [])),
+    loops: [any EventLoopGroup] = [], firstRequestTimeout: TimeAmount = .hours(1),
+    _ body: (Int) async throws -> Void
+  ) async throws {
+    let server = OperationsServer(
+      host: "127.0.0.1", port: 0, routes: routes, loops: loops, firstRequestTimeout: firstRequestTimeout, logger: logger
+    )
+    try await withThrowingTaskGroup { group in
+      group.addTask { try await server.run() }
+      try await body(try await server.boundPort())
+      group.cancelAll()
+      while let result = await group.nextResult() {
+        if case .failure(let error) = result, !(error is CancellationError) { throw error }
+      }
+    }
+  }
+
+  private func connect(_ port: Int) async throws -> any Channel {
+    try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton).connect(host: "127.0.0.1", port: port).get()
+  }
+
+  @Test func slowConnectionsDoNotKeepProbesOut() async throws {
+    try await run { port in
+      var channels: [any Channel] = []
+      for _ in 0..<2 * OperationsServer.maximumConnections {
+        let channel = try await connect(port)
+        try await channel.writeAndFlush(ByteBuffer(string: "GET /healthz HTTP/1.1\r\nHo"))
+        channels.append(channel)
+      }
+      for _ in 0..<4 {
+        try await TestClient.withClient(host: "127.0.0.1", port: port) { client in
+          let alive = try await client.get("/healthz")
+          #expect(alive.status == .ok)
+        }
+      }
+      for channel in channels { channel.close(promise: nil) }
+    }
+  }
+
+  @Test func aConnectionWithoutARequestIsClosed() async throws {
+    try await run(firstRequestTimeout: .milliseconds(50)) { port in
+      let channel = try await connect(port)
+      try await channel.writeAndFlush(ByteBuffer(string: "GET /healthz HTTP/1.1\r\nHo"))
+      try await channel.closeFuture.get()
+    }
+  }
+
+  @Test func aTurnThatDoesNotEndIsMeasuredAndProbesAreAnswered() async throws {
+    let metrics = PrometheusMetrics()
+    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    let routes = OperationsRoutes(metrics: metrics, health: HealthRegistry(readiness: []))
+    let mayEnd = DispatchSemaphore(value: 0)
+    try await run(routes, loops: [group]) { port in
+      let blocked = group.any().submit { mayEnd.wait() }
+      func longest() -> Double {
+        let line = metrics.exposition().split(separator: "\n").first {
+          $0.hasPrefix("fanfare_event_loop_longest_turn_seconds ")
+        }
+        return line.flatMap { Double($0.split(separator: " ")[1]) } ?? 0
+      }
+      // As long as it is blocked, the turn grows.
+      while longest() < 0.5 { await Task.yield() }
+      try await TestClient.withClient(host: "127.0.0.1", port: port) { client in
+        let alive = try await client.get("/healthz")
+        #expect(alive.status == .ok)
+      }
+      mayEnd.signal()
+      try await blocked.get()
+      #expect(longest() >= 0.5, "the longest turn of the last minute")
+    }
+    try await group.shutdownGracefully()
   }
 
   @Test func runFailsIfThePortIsInUse() async throws {

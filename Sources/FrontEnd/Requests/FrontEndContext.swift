@@ -2,6 +2,7 @@ import Hummingbird
 import HummingbirdCore
 import Logging
 import NIOCore
+import Operations
 
 /// The context of one request: its parameters, logger, id, and where it comes from.
 struct FrontEndContext: RequestContext {
@@ -29,7 +30,9 @@ struct FrontEndContext: RequestContext {
 
   /// Throws `.forbidden` if the peer has bypassed the proxies that end TLS. Probes may come from any address.
   func requireProxy(for request: Request) throws(Refusal) {
-    guard connection.bypassesProxies, request.uri.path != "/healthz" || request.method != .get else { return }
+    guard connection.bypassesProxies, request.method != .get || !OperationsRoutes.isProbe(request.uri.path) else {
+      return
+    }
     throw Refusal(
       .forbidden,
       "without TLS, other machines may connect only through the proxies in api.proxies; connect to the proxy")
