@@ -189,7 +189,7 @@ package final class FrontEnd: Service {
     operations: OperationsRoutes?, logger: Logger
   ) -> DirectRoutes {
     let clock = dependencies.clock
-    let desk = AnswerDesk(clock: clock, logger: logger)
+    let desk = AnswerDesk(clock: clock, isSecure: configuration.tls != nil, logger: logger)
     router.add(
       middleware: AnswerMiddleware(
         routes: router.routes, origins: OriginRule(allowed: configuration.allowedOrigins), desk: desk))

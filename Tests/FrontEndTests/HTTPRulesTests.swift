@@ -149,6 +149,36 @@ import Testing
     }
   }
 
+  /// Otherwise the other site could log the user in as somebody else, and see what the user does then.
+  @Test func foreignPagesCannotLogIn() async throws {
+    try await Harness.run({ $0.configuration.allowedOrigins = ["https://console.example.com"] }) { app in
+      for (fields, status) in [
+        ([("Origin", "https://evil.example")], 403), ([("Sec-Fetch-Site", "cross-site")], 403),
+        ([("Origin", "https://evil.example"), ("Authorization", "Bearer x")], 403),
+        ([("Origin", "http://127.0.0.1:\(app.port)"), ("Sec-Fetch-Site", "same-origin")], 201),
+        ([("Origin", "https://console.example.com"), ("Sec-Fetch-Site", "cross-site")], 201), ([], 201),
+      ] as [([(String, String)], Int)] {
+        for root in ["", "/hubs/default"] {
+          let reply = try await app.request(
+            .post, root + "/api/session", as: nil, body: #"{"user":"opal","password":"opal"}"#, headers: fields)
+          #expect(reply.status == status, "\(root) \(fields)")
+        }
+      }
+    }
+  }
+
+  /// The parser of HTTP/1.1 lets lengths of 64 bits pass.
+  @Test(arguments: ["9223372036854775807", "9223372036854775808", "18446744073709551615"])
+  func bodiesOfAnyAnnouncedLengthAreRefusedAtOnce(length: String) async throws {
+    try await Harness.run({ $0.configuration.bodyTimeout = .seconds(3600) }) { app in
+      let head = "Host: x\r\n\(authorization)\r\nContent-Type: application/json\r\nContent-Length: \(length)\r\n"
+      for path in ["/api/sends", "/api/session"] {
+        let answers = try await exchange("POST \(path) HTTP/1.1\r\n\(head)\r\n{", app)
+        #expect(answers.map { $0.head.dropFirst(9).prefix(3) } == ["413"], "\(path)")
+      }
+    }
+  }
+
   /// Clients could otherwise take the second answer for that of their next request.
   @Test func earlyRefusalIsTheOnlyAnswer() async throws {
     try await Harness.run { app in

@@ -4,6 +4,7 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 import NIOSSL
+import NIOTLS
 import Support
 import Synchronization
 import Testing
@@ -65,6 +66,120 @@ import Testing
       // In the clear there is no HTTP.
       let text = try await RawConnection.exchangeUntilClosed("GET / HTTP/1.1\r\nHost: x\r\n\r\n", port: app.port)
       #expect(!text.contains("HTTP/1.1"))
+    }
+  }
+
+  /// Without forward secrecy or authenticated encryption there is no connection.
+  @Test func weakSuitesAreRefused() async throws {
+    let certificates = try TestCertificates()
+    try await Harness.run({ $0.configuration.tls = try ServerTLS(try identity(certificates)) }) { app in
+      func get(_ suites: [NIOTLSCipher]) async throws -> UInt {
+        try await self.get("/openapi.json", app, trusting: certificates) {
+          $0.maximumTLSVersion = .tlsv12
+          $0.cipherSuiteValues = suites
+        }
+      }
+      for suite in [
+        NIOTLSCipher.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA, .TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA,
+        .TLS_RSA_WITH_AES_128_GCM_SHA256, .TLS_RSA_WITH_AES_128_CBC_SHA,
+      ] {
+        await #expect(throws: (any Error).self, "\(suite)") { try await get([suite]) }
+      }
+      // Of either kind of certificate.
+      let status = try await get([.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, .TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256])
+      #expect(status == 200)
+    }
+  }
+
+  /// RFC 7301 §3.2: a client of another protocol must not talk to this server by accident.
+  @Test func clientsOfOtherProtocolsAreRefused() async throws {
+    let certificates = try TestCertificates()
+    try await Harness.run({ $0.configuration.tls = try ServerTLS(try identity(certificates)) }) { app in
+      func handshake(offering protocols: [String]) async throws -> String? {
+        var tls = try certificates.clientTLS()
+        tls.applicationProtocols = protocols
+        let context = try NIOSSLContext(configuration: tls)
+        let result = MultiThreadedEventLoopGroup.singleton.any().makePromise(of: String?.self)
+        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+          .channelInitializer { channel in
+            channel.eventLoop.makeCompletedFuture {
+              try channel.pipeline.syncOperations.addHandlers([
+                NIOSSLClientHandler(context: context, serverHostname: "localhost"), HandshakeResult(result),
+              ])
+            }
+          }.connect(host: "localhost", port: app.port).get()
+        defer { channel.close(promise: nil) }
+        return try await result.futureResult.get()
+      }
+      for (protocols, chosen) in [([], nil), (["ftp", "http/1.1"], "http/1.1"), (["http/1.1", "h2"], "h2")] {
+        let result = try await handshake(offering: protocols)
+        #expect(result == chosen, "\(protocols)")
+      }
+      let error = await #expect(throws: NIOSSLError.self) { try await handshake(offering: ["ftp", "imap"]) }
+      #expect(error.map { "\($0)".uppercased().contains("NO_APPLICATION_PROTOCOL") } == true, "\(error)")
+    }
+  }
+
+  @Test func clientsMessageIsReadHoweverItArrives() throws {
+    // A ClientHello with the protocols in `names`, in records of at most `size` bytes.
+    func hello(_ names: [String], size: Int = 16_384) -> ByteBuffer {
+      var list = ByteBuffer()
+      for name in names { list.writeBytes([UInt8(name.utf8.count)] + Array(name.utf8)) }
+      var offer = ByteBuffer()
+      offer.writeInteger(UInt16(list.readableBytes))
+      offer.writeBuffer(&list)
+      var extensions = ByteBuffer(bytes: [0, 23, 0, 0])
+      if !names.isEmpty {
+        extensions.writeMultipleIntegers(UInt16(16), UInt16(offer.readableBytes))
+        extensions.writeBuffer(&offer)
+      }
+      var content = ByteBuffer(bytes: [3, 3] + [UInt8](repeating: 7, count: 32) + [0, 0, 2, 0x13, 1, 1, 0])
+      content.writeInteger(UInt16(extensions.readableBytes))
+      content.writeBuffer(&extensions)
+      var message = ByteBuffer(bytes: [1, 0])
+      message.writeInteger(UInt16(content.readableBytes))
+      message.writeBuffer(&content)
+      var records = ByteBuffer()
+      while var part = message.readSlice(length: min(size, message.readableBytes)), part.readableBytes > 0 {
+        records.writeBytes([22, 3, 1])
+        records.writeInteger(UInt16(part.readableBytes))
+        records.writeBuffer(&part)
+      }
+      return records
+    }
+    for size in [1, 7, 16_384] {
+      let foreign = hello(["ftp"], size: size)
+      #expect(ProtocolOfferCheck.offer(in: foreign) == .foreign)
+      #expect(ProtocolOfferCheck.offer(in: hello(["ftp", "h2"], size: size)) == .acceptable)
+      #expect(ProtocolOfferCheck.offer(in: hello([], size: size)) == .acceptable)
+      for count in 0..<foreign.readableBytes {
+        let part = try #require(foreign.getSlice(at: foreign.readerIndex, length: count))
+        #expect(ProtocolOfferCheck.offer(in: part) == .incomplete)
+      }
+    }
+    // Left to BoringSSL.
+    #expect(ProtocolOfferCheck.offer(in: ByteBuffer(string: "GET / HTTP/1.1\r\n\r\n")) == .acceptable)
+    #expect(ProtocolOfferCheck.offer(in: ByteBuffer(bytes: [22, 3, 1, 0, 4, 1, 255, 255, 255])) == .acceptable)
+    #expect(ProtocolOfferCheck.offer(in: ByteBuffer(bytes: [22, 3, 1, 0, 5, 1, 0, 0, 1, 0])) == .acceptable)
+  }
+
+  @Test func browsersAreToldToStayWithTLS() async throws {
+    let certificates = try TestCertificates()
+    try await Harness.run({ $0.configuration.tls = try ServerTLS(try identity(certificates)) }) { app in
+      var configuration = HTTPClient.Configuration(tlsConfiguration: try certificates.clientTLS())
+      configuration.httpVersion = .http1Only
+      let http = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+      defer { http.shutdown { _ in } }
+      for path in ["/docs", "/api/sends"] {
+        let answer = try await http.execute(
+          HTTPClientRequest(url: "https://localhost:\(app.port)\(path)"), timeout: .seconds(30))
+        #expect(answer.headers["Strict-Transport-Security"] == ["max-age=31536000"], "\(path)")
+        _ = try await answer.body.collect(upTo: 1 << 20)
+      }
+    }
+    try await Harness.run { app in
+      let page = try await app.request(.get, "/docs", as: nil)
+      #expect(page["Strict-Transport-Security"] == nil)
     }
   }
 
@@ -166,4 +281,21 @@ import Testing
       #expect(authenticator.certificates == [])
     }
   }
+}
+
+/// Tells which protocol a handshake ended with, or why it failed.
+private final class HandshakeResult: ChannelInboundHandler {
+  typealias InboundIn = ByteBuffer
+
+  private let result: EventLoopPromise<String?>
+
+  init(_ result: EventLoopPromise<String?>) { self.result = result }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    if case .handshakeCompleted(let name) = event as? TLSUserEvent { result.succeed(name) }
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) { result.fail(error) }
+
+  func channelInactive(context: ChannelHandlerContext) { result.fail(ChannelError.eof) }
 }

@@ -51,10 +51,14 @@ struct AnswerMiddleware: RouterMiddleware {
 struct AnswerDesk: Sendable {
   let metrics = RequestMetrics()
   let clock: any WallClock
+  /// Whether the listener has TLS.
+  private let isSecure: Bool
   let logger: Logger
   private let dateField = DateField()
 
-  init(clock: any WallClock, logger: Logger) { (self.clock, self.logger) = (clock, logger) }
+  init(clock: any WallClock, isSecure: Bool, logger: Logger) {
+    (self.clock, self.isSecure, self.logger) = (clock, isSecure, logger)
+  }
 
   /// The value of the `Date` field.
   var date: String { dateField.value(at: clock.now()) }
@@ -63,6 +67,8 @@ struct AnswerDesk: Sendable {
   func complete(_ response: inout Response, requestID: String) {
     response.headers[.requestID] = requestID
     response.headers[.date] = date
+    // RFC 6797. Browsers ask for pages, which the router answers: accepted sends do without the field.
+    if isSecure { response.headers[.strictTransportSecurity] = "max-age=31536000" }
   }
 
   /// Logs a refusal, and makes its answer.

@@ -35,7 +35,7 @@ struct HTTP1Head {
       case 10 where name.isField("connection"): readOptions(value)
       case 14 where name.isField("content-length"):
         lengths += 1
-        declaredLength = Int(value) ?? Int(value.filter(\.isNumber))
+        declaredLength = Int(contentLength: value)
       case 17 where name.isField("transfer-encoding"):
         codings += 1
         guard !isOld else { throw refusal(.malformedRequest, "Transfer-Encoding requires HTTP/1.1") }

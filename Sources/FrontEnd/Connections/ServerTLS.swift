@@ -8,7 +8,7 @@ import X509
 
 /// TLS of the callers' listener. New connections use the identity that was given last. Thread-safe.
 ///
-/// TLS 1.2 or later, HTTP/2 or HTTP/1.1 by ALPN.
+/// TLS 1.2 or later with forward secrecy and authenticated encryption, HTTP/2 or HTTP/1.1 by ALPN.
 package final class ServerTLS: Sendable {
   /// Whether a client must present a certificate.
   package enum ClientCertificates: String, CaseIterable, Sendable {
@@ -68,6 +68,9 @@ package final class ServerTLS: Sendable {
     var identity: Identity
   }
 
+  /// The protocols of the listener, the preferred one first.
+  static let protocols = ["h2", "http/1.1"]
+
   private let clientCertificates: ClientCertificates
   private let state: Mutex<State>
 
@@ -96,6 +99,7 @@ package final class ServerTLS: Sendable {
 
   /// Adds TLS to a connection that was just accepted.
   func addHandlers(to pipeline: ChannelPipeline.SynchronousOperations, of connection: ClientConnection) throws {
+    try pipeline.addHandler(ProtocolOfferCheck())
     try pipeline.addHandler(NIOSSLServerHandler(context: state.withLock { $0.context }))
     if clientCertificates != .none { try pipeline.addHandler(ClientCertificateReader(connection)) }
   }
@@ -104,7 +108,13 @@ package final class ServerTLS: Sendable {
     var configuration = TLSConfiguration.makeServerConfiguration(
       certificateChain: identity.certificates.map { .certificate($0) }, privateKey: .privateKey(identity.key))
     configuration.minimumTLSVersion = .tlsv12
-    configuration.applicationProtocols = ["h2", "http/1.1"]
+    // Of TLS 1.2; all of TLS 1.3 are like these (RFC 9325 §4.2, and RFC 9113 §9.2.2 forbids the others to HTTP/2).
+    configuration.cipherSuiteValues = [
+      .TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, .TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+      .TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, .TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+      .TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, .TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+    ]
+    configuration.applicationProtocols = protocols
     // A client that does not answer the closing must not keep its place.
     configuration.shutdownTimeout = .seconds(1)
     switch clients {

@@ -5,11 +5,12 @@ import Hummingbird
 ///
 /// A browser adds Basic credentials that the user once entered, and client certificates, to requests of any page; so
 /// another site could send or register in the user's name. Bearer tokens are added only by a page that knows them.
+/// A log-in is refused too: the other site could log the user in as somebody else, and read what the user does then.
 struct OriginRule: Sendable {
   /// The origins, such as `https://console.example.com`, whose pages may make such requests.
   let allowed: Set<String>
 
-  /// Throws `.forbidden` for a request of a foreign page with ambient credentials.
+  /// Throws `.forbidden` for a request of a foreign page with ambient credentials, or that makes them.
   func check(_ request: Request, _ context: FrontEndContext) throws(Refusal) {
     // Only browsers send these fields.
     let (origin, site) = (request.headers[.origin], request.headers[.secFetchSite])
@@ -21,6 +22,7 @@ struct OriginRule: Sendable {
   }
 
   private func hasAmbientCredentials(_ request: Request, _ context: FrontEndContext) -> Bool {
+    if request.method == .post, request.uri.path.hasSuffix("/" + SessionRoutes.path) { return true }
     guard let field = request.headers[.authorization] else {
       // A link on another site may lead to the operations page, and the browser then adds cookies of this site or of its
       // parent domain. The other site cannot read the answer, and changes also need the session's token.

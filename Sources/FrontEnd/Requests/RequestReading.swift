@@ -160,6 +160,15 @@ struct MediaType {
   }
 }
 
+extension Int {
+  /// The value of a `Content-Length` field, which the parsers have checked. A larger one than an `Int` is the largest.
+  init?(contentLength text: String) {
+    let digits = text.utf8.filter { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+    guard !digits.isEmpty else { return nil }
+    self = Int(String(decoding: digits, as: UTF8.self)) ?? .max
+  }
+}
+
 extension Request {
   /// Whether the header section announces a body of at least one byte, or of unknown length.
   var announcesBody: Bool {
@@ -182,7 +191,7 @@ extension Request {
   /// Throws `.tooLarge` if it has more than `limit` bytes, if possible before reading it.
   func bytes(upTo limit: Int) async throws -> ArraySlice<UInt8> {
     func tooLarge() -> Refusal { Refusal(.tooLarge, "the body has more than \(limit) bytes") }
-    if let field = headers[.contentLength], let length = Int(field), length > limit { throw tooLarge() }
+    if let length = headers[.contentLength].flatMap({ Int(contentLength: $0) }), length > limit { throw tooLarge() }
     do {
       let buffer = try await body.collect(upTo: limit)
       return Array(buffer.readableBytesView)[...]

@@ -56,7 +56,7 @@ struct HTTP2Head {
     case 5 where name.isEqual(to: ":path"): path = String(copying: value)
     case 6 where name.isEqual(to: "expect"): expectsContinue = String(copying: value).lowercased() == "100-continue"
     case 7 where name.isEqual(to: ":method"): isPost = value.isEqual(to: "POST")
-    case 14 where name.isEqual(to: "content-length"): declaredLength = Int(String(copying: value))
+    case 14 where name.isEqual(to: "content-length"): declaredLength = Int(contentLength: String(copying: value))
     case 6, 10...16: direct.add(String(copying: name), String(copying: value))
     default: break
     }
@@ -97,7 +97,8 @@ struct HTTP2Head {
     guard Self.methods.contains(method), let known = HTTPRequest.Method(method) else {
       throw Refusal(.notImplemented, "this server does not know the request's method")
     }
-    guard let host = hosts.first, hosts.allSatisfy({ $0 == host }) else {
+    // Names of hosts have no letter case.
+    guard let host = hosts.first, hosts.allSatisfy({ $0 == host || $0.lowercased() == host.lowercased() }) else {
       throw Refusal(.malformedRequest, "Host must be given exactly once, or be the same as :authority")
     }
     // What the rules for bodies look for.
