@@ -76,8 +76,8 @@ package final class FrontEnd: Service {
   /// All routes, for tests and for the answers to unknown methods.
   let routes = RouteTable()
 
-  /// The bodies that are held now, for tests.
-  let bodies: BodyBudget
+  /// The bodies and answers that are held now, for tests.
+  let budgets: ByteBudgets
 
   private let configuration: FrontEndConfiguration
   private let returns: PermitReturns
@@ -99,9 +99,12 @@ package final class FrontEnd: Service {
       throw FrontEndError(.configuration, "hubs must name each hub once")
     }
     self.configuration = configuration
-    bodies = BodyBudget(
-      limit: configuration.maximumBodyBytesInMemory,
-      largest: max(configuration.maximumBodySize, configuration.maximumBatchSize))
+    budgets = ByteBudgets(
+      bodies: ByteBudget(
+        limit: configuration.maximumBodyBytesInMemory,
+        largest: max(configuration.maximumBodySize, configuration.maximumBatchSize)),
+      answers: ByteBudget(
+        limit: configuration.maximumAnswerBytesInMemory, largest: configuration.maximumAnswerBytesInMemory / 4))
     self.logger = logger
     let router = RecordingRouter(
       router: Router(context: FrontEndContext.self, options: .autoGenerateHeadEndpoints), routes: routes)
@@ -166,7 +169,7 @@ package final class FrontEnd: Service {
             count: configuration.maximumHeaderCount),
           bodySize: max(configuration.maximumBodySize, configuration.maximumBatchSize),
           bodyTimeout: configuration.bodyTimeout, writeTimeout: configuration.writeTimeout),
-        table: table, budget: bodies,
+        table: table, budgets: budgets,
         proxies: configuration.proxies, requiresProxy: configuration.requiresProxy, tls: configuration.tls,
         direct: configuration.answersDirectly ? direct : nil)
     ) { request, connection, answer in

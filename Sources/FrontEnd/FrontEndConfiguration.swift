@@ -23,6 +23,8 @@ package struct FrontEndConfiguration: Sendable {
   package var maximumConnectionsPerAddress = 1024
   /// The most bytes of all bodies that are read or whose requests are being answered.
   package var maximumBodyBytesInMemory = 64 * 1024 * 1024
+  /// The most bytes of all answers that clients have not taken yet.
+  package var maximumAnswerBytesInMemory = 64 * 1024 * 1024
   /// The proxies from which alone `X-Forwarded-For` is believed.
   package var proxies = TrustedProxies()
   /// The origins of web pages whose requests are accepted with ambient credentials.
@@ -35,8 +37,8 @@ package struct FrontEndConfiguration: Sendable {
   package var bodyTimeout: Duration = .seconds(30)
   /// An idle connection is closed after this time; also the time for the header section of a later request.
   package var idleTimeout: Duration = .seconds(75)
-  /// The time after which a client that reads nothing of its answers loses the connection.
-  /// At most twice as long.
+  /// The time after which a client that reads too little of its answers loses the connection or the stream; see
+  /// `ReadingRate`. At most twice as long.
   package var writeTimeout: Duration = .seconds(75)
   /// The time for clients to read their answers during shutdown.
   package var drainTimeout: Duration = .seconds(20)
@@ -71,6 +73,7 @@ package struct FrontEndConfiguration: Sendable {
     try check(
       maximumBodyBytesInMemory >= max(maximumBodySize, maximumBatchSize), "maximumBodyBytesInMemory",
       "at least the largest body")
+    try check(maximumAnswerBytesInMemory >= 1_048_576, "maximumAnswerBytesInMemory", "at least 1 MiB")
     try check(firstRequestTimeout > .zero, "firstRequestTimeout", "positive")
     try check(bodyTimeout > .zero, "bodyTimeout", "positive")
     try check(idleTimeout > .zero, "idleTimeout", "positive")

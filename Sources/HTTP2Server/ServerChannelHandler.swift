@@ -242,7 +242,7 @@ extension ServerChannelHandler: SessionDelegate {
   // A server makes no requests.
   func sessionNeedsRequest(slot: Int, for use: (HTTP2Request) -> Void) -> Bool { false }
 
-  func sessionNeedsBody(slot: Int, limit: Int) -> (piece: ArraySlice<UInt8>, isLast: Bool) {
+  func sessionNeedsBody(slot: Int, limit: Int) -> (piece: ArraySlice<UInt8>, isLast: Bool)? {
     guard let stream = streams[Int32(slot)] else { return ([], true) }
     let start = stream.bodySent
     stream.bodySent = min(stream.body.count, start + limit)

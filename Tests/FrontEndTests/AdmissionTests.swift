@@ -59,7 +59,7 @@ import Testing
       func head(from client: String) -> String { self.head("X-Forwarded-For: \(client)\r\n") }
       let unfinished = head(from: "203.0.113.9") + batch.dropLast(10)
       try await RawConnection.holding([unfinished, unfinished], port: app.port) {
-        while app.frontEnd.bodies.taken < 2 * (size - 10 - 4096) { await Task.yield() }
+        while app.frontEnd.budgets.bodies.taken < 2 * (size - 10 - 4096) { await Task.yield() }
         let same = try await RawConnection.exchange(head(from: "203.0.113.9") + batch, port: app.port)
         #expect(same.hasPrefix("HTTP/1.1 503"))
         let other = try await RawConnection.exchange(head(from: "203.0.113.10") + batch, port: app.port)
@@ -69,7 +69,7 @@ import Testing
   }
 
   @Test func budgetIsSharedAmongNetworks() throws {
-    let budget = BodyBudget(limit: 100, largest: 10)
+    let budget = ByteBudget(limit: 100, largest: 10)
     let networks = try (1...3).map { try #require(ClientAddress("203.0.113.\($0)")) }
     func fill(_ network: ClientAddress) -> Int {
       var count = 0
@@ -85,7 +85,7 @@ import Testing
     budget.release(12, of: networks[2])
     #expect(budget.taken == 0)
     // The largest body fits even if it is the whole budget.
-    let small = BodyBudget(limit: 10, largest: 10)
+    let small = ByteBudget(limit: 10, largest: 10)
     #expect(small.take(10, of: networks[0]))
     #expect(!small.take(1, of: networks[1]))
   }
@@ -101,7 +101,7 @@ import Testing
       // Two callers have sent nearly all of their bodies; a third finds too little left.
       try await RawConnection.holding(Array(repeating: head + body.dropLast(10), count: 2), port: app.port) {
         // The first 4 KiB of each are free.
-        while app.frontEnd.bodies.taken < 2 * (size - 10 - 4096) { await Task.yield() }
+        while app.frontEnd.budgets.bodies.taken < 2 * (size - 10 - 4096) { await Task.yield() }
         let text = try await RawConnection.exchange(head + body, port: app.port)
         #expect(text.hasPrefix("HTTP/1.1 503"))
         #expect(text.contains("overloaded"))
@@ -109,7 +109,7 @@ import Testing
         #expect(try await app.request(.post, "/api/sends", body: send).status == 202)
       }
       // What was held is released.
-      while app.frontEnd.bodies.taken > 0 { await Task.yield() }
+      while app.frontEnd.budgets.bodies.taken > 0 { await Task.yield() }
       let text = try await RawConnection.exchange(head + body, port: app.port)
       #expect(text.hasPrefix("HTTP/1.1 200"))
     }

@@ -30,6 +30,8 @@ struct Harness: Sendable {
     var hasRoom: @Sendable () -> Bool = { true }
     var limits = RegistrationLimits()
     var operations: OperationsRoutes?
+    var pulse: (any PulseSource)?
+    var protocols: [@Sendable (FrontEndOperations) -> any ProtocolRoutes] = []
     var tracing: Tracing?
     var logger = TestKafka.quietLogger
     var security = SecurityLog(logger: TestKafka.quietLogger)
@@ -44,6 +46,8 @@ struct Harness: Sendable {
         broadcasts: registry, schedule: registry, quotas: quotas ?? registry, history: history,
         deadLetters: deadLetters, sink: sink, hasRoom: hasRoom, security: security, clock: clock, tracing: tracing)
       dependencies.templates = templates
+      dependencies.pulse = pulse
+      dependencies.protocols = protocols
       return dependencies
     }
   }

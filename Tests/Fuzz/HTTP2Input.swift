@@ -48,7 +48,7 @@ final class HTTP2Input: SessionDelegate {
     use(Self.request)
     return true
   }
-  func sessionNeedsBody(slot: Int, limit: Int) -> (piece: ArraySlice<UInt8>, isLast: Bool) {
+  func sessionNeedsBody(slot: Int, limit: Int) -> (piece: ArraySlice<UInt8>, isLast: Bool)? {
     (Self.request.body.prefix(limit), true)
   }
 }

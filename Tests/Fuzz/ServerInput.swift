@@ -16,7 +16,8 @@ struct ServerInput {
   private let connection: ClientConnection
   private let life: ConnectionLife
   private let table = ConnectionTable(maximum: 8, maximumPerAddress: 8)
-  private let budget = BodyBudget(limit: 131_072, largest: 65_536)
+  private let budgets = ByteBudgets(
+    bodies: ByteBudget(limit: 131_072, largest: 65_536), answers: ByteBudget(limit: 262_144, largest: 131_072))
 
   private init() {
     connection = ClientConnection(channel: channel, proxies: TrustedProxies(), requiresProxy: false)
@@ -36,7 +37,7 @@ struct ServerInput {
     let requests = HTTP1Connection(
       connection,
       limits: HTTP1Connection.Limits(wholeBodySize: 4096, bodyTimeout: .seconds(10), maximumDiscard: 65_536),
-      budget: budget, life: life, isSecure: false, direct: nil)
+      budgets: budgets, life: life, isSecure: false, direct: nil)
     let pipeline = channel.pipeline.syncOperations
     // Fails only on a closed channel.
     guard
@@ -44,7 +45,9 @@ struct ServerInput {
       (try? pipeline.addHandler(requests)) != nil
     else { return }
     receive([], input) {
-      while requests.handover.take() != nil { requests.answer(Self.head, body: ByteBuffer(bytes: [1, 2])) }
+      while requests.handover.take() != nil {
+        _ = requests.answer(Self.head, body: ByteBuffer(bytes: [1, 2]), to: 0)
+      }
     }
     precondition(requests.context == nil, "a closed connection keeps its handlers")
   }
@@ -54,7 +57,7 @@ struct ServerInput {
       head: HTTP2Head.Limits(fieldSize: 4096, size: 8192, count: 64), bodySize: 65_536, bodyTimeout: .seconds(10),
       writeTimeout: .seconds(10))
     let requests = HTTP2Connection(
-      connection, limits: limits, budget: budget, life: life, table: table, isSecure: false, direct: nil)
+      connection, limits: limits, budgets: budgets, life: life, table: table, isSecure: false, direct: nil)
     // Fails only on a closed channel.
     guard (try? channel.pipeline.syncOperations.addHandler(requests)) != nil else { return }
     receive(Self.preface, input) {
@@ -64,9 +67,15 @@ struct ServerInput {
           continue
         }
         stream.isRunning = true
-        // Every other stream gets an answer that is larger than a client's first window.
+        if streamID % 8 == 3, requests.begin(Self.head, to: Int(streamID)) {
+          requests.finish(Int(streamID))
+          continue
+        }
+        // Every other stream gets an answer that is larger than a client's first window, while the budget lasts.
         let body = ByteBuffer(repeating: 0x61, count: streamID % 4 == 1 ? 100_000 : 2)
-        requests.answer(Self.head, body: body, to: streamID)
+        if !requests.answer(Self.head, body: body, to: Int(streamID)) {
+          _ = requests.answer(Self.head, body: ByteBuffer(), to: Int(streamID))
+        }
       }
       precondition(requests.handover.waitingBytes >= 0, "more bytes of answers are sent than were given")
       precondition(requests.streams.count <= HTTP2Connection.maximumStreams, "more streams are open than permitted")
@@ -91,6 +100,7 @@ struct ServerInput {
     life.closeNow()
     // Removes the handlers, which hold the channel.
     channel.embeddedEventLoop.run()
-    precondition(budget.taken == 0, "the bodies of a closed connection are still held")
+    precondition(budgets.bodies.taken == 0, "the bodies of a closed connection are still held")
+    precondition(budgets.answers.taken == 0, "the answers of a closed connection are still held")
   }
 }

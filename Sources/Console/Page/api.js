@@ -90,40 +90,65 @@ export const pulse = {
     let isWhole = false;
     while (!signal.aborted) {
       try {
-        if (isWhole) {
-          this.take(await this.event(signal));
-        } else {
+        if (!isWhole) {
           const state = await get('/api/pulse', signal);
           this.history = state.history;
-          this.state = state;
+          this.show(state);
           isWhole = true;
         }
-        this.isLate = false;
+        await this.events(signal);
       } catch (error) {
         if (signal.aborted || error.status === 401) return;
         // Seconds are missing now.
         isWhole = false;
         this.isLate = true;
+        for (const callback of this.watchers) if (this.state) callback(this.state, this.history);
         await new Promise(resolve => setTimeout(resolve, 2000));
       }
-      for (const callback of this.watchers) if (this.state) callback(this.state, this.history);
     }
   },
 
-  /** One event of the stream; an answer has one and ends. */
-  async event(signal) {
+  /** Takes the events of a stream until it ends. Fails if none comes for some seconds, as behind a proxy that collects. */
+  async events(signal) {
     const response = await send('GET', '/api/pulse', {accept: 'text/event-stream', signal});
-    const line = (await response.text()).split('\n').find(line => line.startsWith('data: '));
-    return JSON.parse(line.slice(6));
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (let text = '';;) {
+      let timer;
+      const silence = new Promise((_, reject) => {
+        timer = setTimeout(() => reject(new Error('The stream is silent.')), 10000);
+      });
+      let part;
+      try {
+        part = await Promise.race([reader.read(), silence]);
+      } catch (error) {
+        reader.cancel().catch(() => {});
+        throw error;
+      } finally {
+        clearTimeout(timer);
+      }
+      if (part.done) return;
+      text += part.value;
+      for (let end; (end = text.indexOf('\n\n')) >= 0; text = text.slice(end + 2)) {
+        const line = text.slice(0, end).split('\n').find(line => line.startsWith('data: '));
+        if (line) this.take(JSON.parse(line.slice(6)));
+      }
+    }
+  },
+
+  /** Shows a state to all parts of the page. */
+  show(state) {
+    this.state = state;
+    this.isLate = false;
+    for (const callback of this.watchers) callback(this.state, this.history);
   },
 
   take(state) {
-    this.state = {...this.state, ...state};
     for (const name of ['accepted', 'dispatched', 'delivered', 'failed', 'inFlight', 'oldest']) {
       const values = this.history[name];
       values.push(state.figures[name]);
       if (values.length > 900) values.shift();
     }
     this.history.until = state.at;
+    this.show({...this.state, ...state});
   },
 };

@@ -2,7 +2,6 @@ import DequeModule
 import FanfareCore
 import HummingbirdCore
 import NIOCore
-import Synchronization
 
 /// The body of a request that is handed over in parts; a value of its `BodySource`.
 struct ArrivingBody {
@@ -89,7 +88,7 @@ struct BodyStream: AsyncSequence, Sendable {
 /// The body of a request for which the budget has no room.
 private struct RefusedBody: AsyncSequence, Sendable {
   struct AsyncIterator: AsyncIteratorProtocol {
-    mutating func next() async throws -> ByteBuffer? { throw BodyBudget.refusal }
+    mutating func next() async throws -> ByteBuffer? { throw BodyCharge.refusal }
   }
 
   func makeAsyncIterator() -> AsyncIterator { AsyncIterator() }
@@ -100,64 +99,22 @@ extension RequestBody {
   static var refused: RequestBody { RequestBody(asyncSequence: RefusedBody()) }
 }
 
-/// The bytes that the bodies of all connections together may occupy, shared among the networks of clients. Thread-safe.
-///
-/// A network may hold as many bytes as remain free (the dynamic threshold of shared-memory switches, Choudhury and
-/// Hahne 1998): one alone gets half of the limit, and each further one finds room. It may always hold one body.
-final class BodyBudget: Sendable {
-  static let refusal = Refusal(.overloaded, "too many bodies are being read; send the request again")
-
-  private struct State {
-    var used = 0
-    var perNetwork: [ClientAddress: Int] = [:]
-  }
-
-  private let limit: Int
-  private let largest: Int
-  private let state = Mutex(State())
-
-  /// `largest`: the bytes of the largest body, at most the limit.
-  init(limit: Int, largest: Int) { (self.limit, self.largest) = (limit, largest) }
-
-  /// Takes bytes, to be released when the request is answered. Returns false, and takes none, if they exceed the limit
-  /// or the network's share of it.
-  func take(_ bytes: Int, of network: ClientAddress) -> Bool {
-    state.withLock { state in
-      let (used, held) = (state.used + bytes, state.perNetwork[network, default: 0] + bytes)
-      guard used <= limit, held <= max(limit - used, largest) else { return false }
-      state.used = used
-      state.perNetwork[network] = held
-      return true
-    }
-  }
-
-  /// Releases bytes that were taken for the network.
-  func release(_ bytes: Int, of network: ClientAddress) {
-    state.withLock { state in
-      let rest = state.perNetwork[network, default: 0] - bytes
-      state.used -= bytes
-      state.perNetwork[network] = rest > 0 ? rest : nil
-    }
-  }
-
-  /// The bytes that are taken.
-  var taken: Int { state.withLock { $0.used } }
-}
-
 /// The bytes of the budget that one request holds until it is answered.
 struct BodyCharge {
+  static let refusal = Refusal(.overloaded, "too many bodies are being read; send the request again")
+
   /// The first bytes of each body are free: an ordinary request costs no atomic operation, and callers with large bodies
   /// cannot keep out ordinary requests.
   private static let uncountedBytes = 4096
 
-  private let budget: BodyBudget
+  private let budget: ByteBudget
   private var taken = 0
   /// The bytes of the request's body that have arrived.
   private var arrived = 0
   /// The network that the bytes are charged to.
   private var network = ClientAddress.unknown
 
-  init(_ budget: BodyBudget) { self.budget = budget }
+  init(_ budget: ByteBudget) { self.budget = budget }
 
   /// Charges bytes that have arrived from a network, which is the same for all of a request. Returns false if the budget
   /// has no room for them.

@@ -3,7 +3,7 @@ import NIOCore
 /// The time limits of one connection, and its end. Confined to the connection's event loop.
 ///
 /// - Closes a connection without a request: a new one after a short time, others when idle for long or evicted.
-/// - Closes it if answers are not read.
+/// - Closes it if answers are not read, or more slowly than `ReadingRate`.
 /// - Delays closing until all answers are written.
 final class ConnectionLife {
   /// The limits of one connection.
@@ -12,7 +12,7 @@ final class ConnectionLife {
     var firstRequestTimeout: Duration
     /// The time for which a connection may be idle.
     let idleTimeout: Duration
-    /// The time after which a client that reads nothing of its answers loses the connection.
+    /// The time after which a client that reads too little of its answers loses the connection; see `ReadingRate`.
     let writeTimeout: Duration
     /// The time for a client to send its request's body and read its answers when the server shuts down.
     let drainTimeout: Duration
@@ -47,8 +47,8 @@ final class ConnectionLife {
   private let isWelcome: Bool
   private var timers = Timers()
   private var hasHadRequest = false
-  /// The number of answers that have ended, whether written or not.
-  private var endedAnswers = 0
+  /// The bytes that were given to the channel, whether written to the socket or not.
+  private var givenBytes = 0
   private var context: ChannelHandlerContext?
 
   init(limits: Limits, connection: ClientConnection, table: ConnectionTable, isWelcome: Bool) {
@@ -77,10 +77,12 @@ final class ConnectionLife {
     hasHadRequest = true
   }
 
+  /// Notes that bytes are given to the channel.
+  func wrote(_ bytes: Int) { givenBytes &+= bytes }
+
   /// Notes that an answer is handed over. Ends the connection after the last one, or when others wait for its place.
   func answerEnded() {
     if openRequests > 0 { openRequests -= 1 }
-    endedAnswers += 1
     guard openRequests == 0 else { return }
     connection.becomeIdle(at: .now())
     if isLastRequest || table.isFull { closeOutput() }
@@ -131,17 +133,16 @@ final class ConnectionLife {
     watchWrites()
   }
 
-  /// Closes the connection if the client reads nothing of the waiting answers within `writeTimeout`.
-  ///
-  /// HTTP/1.1 adds bytes only together with the end of an answer, HTTP/2 also when frames arrive from the client: if
-  /// both numbers are unchanged, nothing was read.
+  /// Closes the connection if the client reads too little of the waiting answers within `writeTimeout`.
   func watchWrites() {
     guard let context, context.channel.isActive, timers.write == nil else { return }
-    let seen = (endedAnswers, unwrittenBytes)
-    guard seen.1 > 0 else { return }
+    let (given, waiting) = (givenBytes, unwrittenBytes)
+    guard waiting > 0 else { return }
+    let least = ReadingRate.leastBytes(of: waiting, within: limits.writeTimeout)
     timers.write = context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(limits.writeTimeout)) {
       self.timers.write = nil
-      if seen == (self.endedAnswers, self.unwrittenBytes) { self.closeNow() } else { self.watchWrites() }
+      let written = self.givenBytes &- given + waiting - self.unwrittenBytes
+      if written < least { self.closeNow() } else { self.watchWrites() }
     }
   }
 

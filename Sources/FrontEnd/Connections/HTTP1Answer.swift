@@ -7,17 +7,41 @@ enum HTTP1Answer {
   /// A body of at most this many bytes is copied behind its head, so that one write suffices.
   static let maximumCopy = 16 * 1024
 
+  static let lastChunk = ByteBuffer(string: "0\r\n\r\n")
+
   static let goOn = ByteBuffer(string: "HTTP/1.1 100 Continue\r\n\r\n")
 
   /// Writes the head of an answer with a body of `length` bytes. `isLast`: the connection closes after it.
   static func write(_ head: HTTPResponse, length: Int, isLast: Bool, to buffer: inout ByteBuffer) {
+    writeFields(of: head, to: &buffer)
+    if head.status.hasLength, head.headerFields[.contentLength] == nil {
+      write("Content-Length", "\(length)", to: &buffer)
+    }
+    end(isLast: isLast, &buffer)
+  }
+
+  /// Writes the head of an answer whose body comes in parts. One that is not in chunks has a length, or ends with the
+  /// connection.
+  static func write(_ head: HTTPResponse, isChunked: Bool, isLast: Bool, to buffer: inout ByteBuffer) {
+    writeFields(of: head, to: &buffer)
+    if isChunked { write("Transfer-Encoding", "chunked", to: &buffer) }
+    end(isLast: isLast, &buffer)
+  }
+
+  /// Writes a part of a body in chunks (RFC 9112 §7.1). It must not be empty: that would end the body.
+  static func write(chunk: ByteBuffer, to buffer: inout ByteBuffer) {
+    buffer.writeString(String(chunk.readableBytes, radix: 16))
+    buffer.writeString("\r\n")
+    buffer.writeImmutableBuffer(chunk)
+    buffer.writeString("\r\n")
+  }
+
+  private static func writeFields(of head: HTTPResponse, to buffer: inout ByteBuffer) {
     writeStatus(head.status, to: &buffer)
     let hasLength = head.status.hasLength
     for field in head.headerFields where hasLength || field.name != .contentLength {
       write(field.name.rawName, field.value, to: &buffer)
     }
-    if hasLength, head.headerFields[.contentLength] == nil { write("Content-Length", "\(length)", to: &buffer) }
-    end(isLast: isLast, &buffer)
   }
 
   /// Writes the answer to a request that was taken directly. Its fields are those of the router's answer.

@@ -14,28 +14,21 @@ extension HTTP1Connection: DirectRequester {
     return await withCheckedContinuation { handover.wait($0) }
   }
 
-  /// Answers the request of `next()`.
-  func answer(_ head: HTTPResponse, body content: ByteBuffer) {
+  /// Goes on to the next request, or drops the rest of the answered one.
+  private func endAnswer() {
     switch state {
     case .answering:
-      write(head, content)
-      // Writing may find that the connection is closed.
-      guard case .answering = state else { return }
+      state = .idle
+      resume()
+    case .streaming where body.isEnded:
       state = .idle
       resume()
     case .streaming:
-      if closesConnection { life.isLastRequest = true }
-      write(head, content)
-      guard case .streaming = state else { return }
-      if body.isEnded {
-        state = .idle
-        resume()
-      } else {
-        state = .discarding
-        body.parts.removeAll()
-        startBodyTimer()
-        continueReading()
-      }
+      state = .discarding
+      body.parts.removeAll()
+      startBodyTimer()
+      continueReading()
+    // Writing may find that the connection is closed.
     case .idle, .collecting, .discarding, .closed: break
     }
   }
@@ -53,6 +46,7 @@ extension HTTP1Connection: DirectRequester {
     guard case .answering = state, let context else { return }
     var bytes = context.channel.allocator.buffer(capacity: 512)
     HTTP1Answer.write(answer, isLast: isLastAnswer, to: &bytes)
+    life.wrote(bytes.readableBytes)
     context.write(wrapOutboundOut(bytes), promise: nil)
     state = .idle
     life.answerEnded()
@@ -74,16 +68,113 @@ extension HTTP1Connection: DirectRequester {
     handover.end()
   }
 
-  /// Writes an answer, and ends the connection if it is the last one.
-  private func write(_ head: HTTPResponse, _ content: ByteBuffer) {
+  /// Writes an answer, and ends the connection if it is the last one. `charge` is that of a long one.
+  private func write(_ head: HTTPResponse, _ content: ByteBuffer, charge answerCharge: AnswerCharge? = nil) {
     charge.release()
     guard let context else { return }
     var bytes = context.channel.allocator.buffer(capacity: 512 + min(content.readableBytes, HTTP1Answer.maximumCopy))
     HTTP1Answer.write(head, length: content.readableBytes, isLast: isLastAnswer, to: &bytes)
     if content.readableBytes <= HTTP1Answer.maximumCopy { bytes.writeImmutableBuffer(content) }
+    life.wrote(bytes.readableBytes)
     context.write(wrapOutboundOut(bytes), promise: nil)
-    if content.readableBytes > HTTP1Answer.maximumCopy { context.write(wrapOutboundOut(content), promise: nil) }
+    if var answerCharge {
+      let written = context.eventLoop.makePromise(of: Void.self)
+      written.futureResult.assumeIsolated().whenComplete { _ in answerCharge.release() }
+      life.wrote(content.readableBytes)
+      context.write(wrapOutboundOut(content), promise: written)
+    }
     context.flush()
     life.answerEnded()
+  }
+}
+
+/// An answer in parts while it is written.
+struct PartedAnswer {
+  var charge: AnswerCharge
+  let isChunked: Bool
+  /// The task that waits until the client has read.
+  var writer: CheckedContinuation<Void, any Error>?
+
+  mutating func resume() {
+    writer?.resume()
+    writer = nil
+  }
+
+  /// Gives up: the connection has ended.
+  mutating func fail() {
+    charge.release()
+    writer?.resume(throwing: CancellationError())
+    writer = nil
+  }
+}
+
+/// Answers of the connection's task.
+extension HTTP1Connection: AnswerSink {
+  private var isAnswering: Bool {
+    switch state {
+    case .answering, .streaming: true
+    case .idle, .collecting, .discarding, .closed: false
+    }
+  }
+
+  private func makeCharge(_ bytes: Int) -> AnswerCharge? {
+    var charge = AnswerCharge(answers)
+    return charge.take(bytes, of: connection.client(forwardedFor: asker.forwardedFor).network) ? charge : nil
+  }
+
+  func answer(_ head: HTTPResponse, body content: ByteBuffer, to number: Int) -> Bool {
+    guard isAnswering else { return true }
+    var answerCharge: AnswerCharge?
+    if content.readableBytes > HTTP1Answer.maximumCopy {
+      answerCharge = makeCharge(content.readableBytes)
+      guard answerCharge != nil else { return false }
+    }
+    if case .streaming = state, closesConnection { life.isLastRequest = true }
+    write(head, content, charge: answerCharge)
+    endAnswer()
+    return true
+  }
+
+  func begin(_ head: HTTPResponse, to number: Int) -> Bool {
+    guard isAnswering, let context else { return true }
+    guard let answerCharge = makeCharge(AnswerWriter.partSize) else { return false }
+    charge.release()
+    let isDelimited = head.headerFields[.contentLength] != nil || !asker.isOld
+    if case .streaming = state, closesConnection { life.isLastRequest = true }
+    if !isDelimited { life.isLastRequest = true }
+    let answer = PartedAnswer(charge: answerCharge, isChunked: head.headerFields[.contentLength] == nil && isDelimited)
+    var bytes = context.channel.allocator.buffer(capacity: 512)
+    HTTP1Answer.write(head, isChunked: answer.isChunked, isLast: isLastAnswer, to: &bytes)
+    life.wrote(bytes.readableBytes)
+    // Flushed with the first part.
+    context.write(wrapOutboundOut(bytes), promise: nil)
+    parted = answer
+    return true
+  }
+
+  func write(_ part: ByteBuffer, to number: Int, _ continuation: CheckedContinuation<Void, any Error>) {
+    guard let answer = parted, let context else { return continuation.resume(throwing: CancellationError()) }
+    var bytes = part
+    if answer.isChunked {
+      bytes = context.channel.allocator.buffer(capacity: part.readableBytes + 16)
+      HTTP1Answer.write(chunk: part, to: &bytes)
+    }
+    life.wrote(bytes.readableBytes)
+    parted?.writer = continuation
+    context.writeAndFlush(wrapOutboundOut(bytes), promise: nil)
+    if context.channel.isWritable { parted?.resume() } else { life.watchWrites() }
+  }
+
+  func finish(_ number: Int) {
+    guard let answer = parted, let context else { return }
+    parted?.charge.release()
+    parted = nil
+    if answer.isChunked {
+      life.wrote(HTTP1Answer.lastChunk.readableBytes)
+      context.write(wrapOutboundOut(HTTP1Answer.lastChunk), promise: nil)
+    }
+    context.flush()
+    life.answerEnded()
+    endAnswer()
   }
 }

@@ -42,7 +42,7 @@ extension HTTP1Connection: BodySource {
 
   private func admitBody() {
     body.isWanted = true
-    if !charge.add(body.parts.reduce(0) { $0 + $1.readableBytes }, of: body.network) { body.fail(BodyBudget.refusal) }
+    if !charge.add(body.parts.reduce(0) { $0 + $1.readableBytes }, of: body.network) { body.fail(BodyCharge.refusal) }
     guard !body.isEnded, body.error == nil else { return }
     if body.awaitsContinue {
       body.awaitsContinue = false

@@ -11,7 +11,7 @@ import NIOHTTPTypesHTTP1
 /// A request that arrives whole in one read is answered directly if `DirectRoutes` takes it, otherwise it is handed to
 /// the connection's task. Of any other request the head is handed over first; its body is read only when the task asks
 /// for it, so only after the caller is admitted. `Expect: 100-continue` is answered at that moment too. Bodies take from
-/// a `BodyBudget` that all connections share. What arrives while a request is handled waits; while parts wait the
+/// a `ByteBudget` that all connections share. What arrives while a request is handled waits; while parts wait the
 /// connection is not read. `ConnectionLife` has the limits of time, and ends the connection.
 ///
 /// States: `idle` → `collecting` → `answering` → `idle` for a whole request; `collecting` → `streaming` → `idle` for
@@ -58,6 +58,13 @@ final class HTTP1Connection: ChannelDuplexHandler {
     case inputClosed
   }
 
+  /// What an answer depends on of its request.
+  struct Asker {
+    var forwardedFor: String?
+    /// Whether the client speaks HTTP/1.0, which has no chunks.
+    var isOld = false
+  }
+
   /// What is known of the bytes that arrive, whether their request waits or not.
   private struct Arrival {
     /// Whether the client has offered another protocol.
@@ -87,16 +94,22 @@ final class HTTP1Connection: ChannelDuplexHandler {
   private var pending: PendingAnswer?
   var body = ArrivingBody()
   var charge: BodyCharge
+  let answers: ByteBudget
+  /// What an answer depends on of the request that is being answered.
+  var asker = Asker()
+  /// The answer that is written in parts, nil for others.
+  var parted: PartedAnswer?
   var bodyTimer: Scheduled<Void>?
   var context: ChannelHandlerContext?
 
   init(
-    _ connection: ClientConnection, limits: Limits, budget: BodyBudget, life: ConnectionLife, isSecure: Bool,
+    _ connection: ClientConnection, limits: Limits, budgets: ByteBudgets, life: ConnectionLife, isSecure: Bool,
     direct: Direct?
   ) {
     (self.connection, self.limits, self.life) = (connection, limits, life)
     (self.isSecure, self.direct) = (isSecure, direct)
-    charge = BodyCharge(budget)
+    charge = BodyCharge(budgets.bodies)
+    answers = budgets.answers
   }
 
   func handlerAdded(context: ChannelHandlerContext) {
@@ -157,7 +170,7 @@ final class HTTP1Connection: ChannelDuplexHandler {
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
-    if !context.channel.isWritable { life.watchWrites() }
+    if context.channel.isWritable { parted?.resume() } else { life.watchWrites() }
     resume()
   }
 
@@ -209,7 +222,9 @@ extension HTTP1Connection {
 
   private func handle(_ event: Event) {
     switch (event, state) {
-    case (.head(let head), .idle): state = .collecting(head, ByteBuffer())
+    case (.head(let head), .idle):
+      state = .collecting(head, ByteBuffer())
+      asker = Asker(forwardedFor: head.fields.forwardedFor, isOld: head.head.version == .http1_0)
     case (.body(let bytes), .collecting(let head, var collected)):
       if collected.readableBytes == 0 { collected = bytes } else { collected.writeImmutableBuffer(bytes) }
       state = .collecting(head, collected)
@@ -224,7 +239,7 @@ extension HTTP1Connection {
     case (.body(let bytes), .streaming):
       body.awaitsContinue = false
       guard body.error == nil else { break }
-      if body.isWanted, !charge.add(bytes.readableBytes, of: body.network) { return body.fail(BodyBudget.refusal) }
+      if body.isWanted, !charge.add(bytes.readableBytes, of: body.network) { return body.fail(BodyCharge.refusal) }
       body.add(bytes)
     case (.end, .streaming):
       stopBodyTimer()
@@ -280,6 +295,8 @@ extension HTTP1Connection {
     charge.release()
     pending?.abandon()
     body.fail(CancellationError())
+    parted?.fail()
+    parted = nil
     handover.end()
   }
 }

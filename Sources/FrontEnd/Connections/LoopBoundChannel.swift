@@ -22,7 +22,7 @@ struct LoopBoundChannel: ServerChildChannel {
     let decoder: NIOHTTPDecoderLimitConfiguration
     let http2: HTTP2Connection.Limits
     let table: ConnectionTable
-    let budget: BodyBudget
+    let budgets: ByteBudgets
     let proxies: TrustedProxies
     /// Whether only the proxies and this machine may use the listener.
     let requiresProxy: Bool
@@ -77,7 +77,7 @@ struct LoopBoundChannel: ServerChildChannel {
     let decoder = HTTPRequestDecoder(limitConfiguration: configuration.decoder)
     try pipeline.addHandler(ByteToMessageHandler(decoder))
     let requests = HTTP1Connection(
-      connection, limits: configuration.reading, budget: configuration.budget, life: life,
+      connection, limits: configuration.reading, budgets: configuration.budgets, life: life,
       isSecure: configuration.tls != nil, direct: direct(on: pipeline.eventLoop))
     try pipeline.addHandler(requests)
     return requests
@@ -87,7 +87,7 @@ struct LoopBoundChannel: ServerChildChannel {
     to pipeline: ChannelPipeline.SynchronousOperations, _ connection: ClientConnection, _ life: ConnectionLife
   ) throws -> HTTP2Connection {
     let requests = HTTP2Connection(
-      connection, limits: configuration.http2, budget: configuration.budget, life: life, table: configuration.table,
+      connection, limits: configuration.http2, budgets: configuration.budgets, life: life, table: configuration.table,
       isSecure: configuration.tls != nil, direct: direct(on: pipeline.eventLoop))
     try pipeline.addHandler(requests)
     return requests
@@ -126,11 +126,14 @@ struct LoopBoundChannel: ServerChildChannel {
   private func answer(
     _ requests: NIOLoopBound<HTTP1Connection>, of connection: ClientConnection, logger: Logger
   ) async {
+    let loop = connection.channel.eventLoop
+    let sink = NIOLoopBound<any AnswerSink>(requests.value, eventLoop: loop)
     while let request = await requests.value.next() {
       do {
         let response = try await respond(to: request, of: connection, requests.value.beginAnswer())
-        try await response.body.write(
-          AnswerWriter { body in requests.value.answer(response.head, body: body) })
+        try await response.body.write(AnswerWriter(response, to: request, number: 0, via: sink, on: loop))
+      } catch is AnswerWriter.Refused {
+        // Answered.
       } catch {
         logger.debug("Connection closed: answering a request failed", metadata: [LogKeys.cause: "\(error)"])
         connection.channel.close(promise: nil)
@@ -141,13 +144,17 @@ struct LoopBoundChannel: ServerChildChannel {
   private func answer(
     _ requests: NIOLoopBound<HTTP2Connection>, of connection: ClientConnection, logger: Logger
   ) async {
+    let loop = connection.channel.eventLoop
+    let sink = NIOLoopBound<any AnswerSink>(requests.value, eventLoop: loop)
     await withDiscardingTaskGroup { group in
       while let (request, streamID, answer) = await requests.value.next() {
         group.addTask {
           do {
             let response = try await respond(to: request, of: connection, answer)
             try await response.body.write(
-              AnswerWriter { body in requests.value.answer(response.head, body: body, to: streamID) })
+              AnswerWriter(response, to: request, number: Int(streamID), via: sink, on: loop))
+          } catch is AnswerWriter.Refused {
+            // Answered.
           } catch {
             logger.debug("Stream reset: answering a request failed", metadata: [LogKeys.cause: "\(error)"])
             requests.value.abandon(streamID)
@@ -156,20 +163,6 @@ struct LoopBoundChannel: ServerChildChannel {
       }
     }
   }
-}
-
-/// Collects the body of an answer, and gives it to the connection.
-private struct AnswerWriter: ResponseBodyWriter {
-  private let give: @Sendable (ByteBuffer) -> Void
-  private var body = ByteBuffer()
-
-  init(_ give: @escaping @Sendable (ByteBuffer) -> Void) { self.give = give }
-
-  mutating func write(_ buffer: ByteBuffer) async throws {
-    if body.readableBytes == 0 { body = buffer } else { body.writeImmutableBuffer(buffer) }
-  }
-
-  consuming func finish(_ trailingHeaders: HTTPFields?) async throws { give(body) }
 }
 
 /// Where a request waits for the connection's task, or the task for a request. Confined to the event loop.

@@ -60,6 +60,18 @@ struct AccessControl: Sendable {
     }
   }
 
+  /// Whether the caller of a request that is being answered would be admitted again: its credentials may have been
+  /// revoked since.
+  func admits(_ request: Request, _ context: FrontEndContext, to route: ProtectedRoute) async -> Bool {
+    do {
+      let (caller, _) = try await authenticate(request, context)
+      if !route.scopes.isEmpty { try caller.require(anyOf: route.scopes) }
+      return true
+    } catch {
+      return false
+    }
+  }
+
   /// See `FrontEndOperations.admit`.
   func admit(
     _ request: Request, with credentials: Credentials?, to hub: String, _ context: FrontEndContext,

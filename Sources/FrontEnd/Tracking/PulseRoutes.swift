@@ -2,6 +2,7 @@ package import FanfareCore
 import HTTPTypes
 import Hummingbird
 import NIOCore
+import ServiceLifecycle
 
 /// What all processes of the deployment report about themselves, aggregated.
 package protocol PulseSource: Sendable {
@@ -14,29 +15,59 @@ package protocol PulseSource: Sendable {
   func next(of hub: HubName) async throws -> [UInt8]?
 }
 
-/// `GET /api/pulse`: the state of the deployment now, as JSON or as an event of a stream.
+/// `GET /api/pulse`: the state of the deployment now, as JSON or as a stream of events.
 ///
-/// An answer of the type `text/event-stream` has one event and ends; the client asks again at once, as browsers do by
-/// themselves. So a stream occupies nothing of the server between two events, passes every proxy, and delays no shutdown.
+/// An answer of the type `text/event-stream` has an event each second. It ends after some minutes, when the server stops,
+/// and when the caller would not be admitted any more; the client asks again at once, as browsers do by themselves.
 struct PulseRoutes: Sendable {
+  /// So that connections move to other front ends.
+  private static let lifetime = Duration.seconds(300)
+
   let access: AccessControl
   /// Nil if this front end does not read the pulse topic.
   let source: (any PulseSource)?
 
   func add(to routes: some RouterMethods<FrontEndContext>) {
-    routes.on(.readPulse, admittedBy: access) { request, _, caller in
+    routes.on(.readPulse, admittedBy: access) { request, context, caller in
       guard let source else { throw Refusal(.notFound, "this server does not serve the pulse: see console.enabled") }
       let accepted = request.headers[.accept] ?? ""
       guard accepted.contains("text/event-stream") else {
         return .json(try await source.snapshot(of: caller.hub.name), isPrivate: true)
       }
-      guard let state = try await source.next(of: caller.hub.name) else {
+      // Before the head: if too many wait, the caller must know it.
+      guard let first = try await source.next(of: caller.hub.name) else {
         throw Refusal(.overloaded, "too many callers wait for the pulse")
       }
-      let event = Array("retry: 0\ndata: ".utf8) + state + Array("\n\n".utf8)
+      let body = ResponseBody { [access] writer in
+        var state = first
+        var event = ByteBuffer(string: "retry: 0\n")
+        let end = ContinuousClock.now + Self.lifetime
+        while true {
+          event.writeString("data: ")
+          event.writeBytes(state)
+          event.writeString("\n\n")
+          try await writer.write(event)
+          event = ByteBuffer()
+          guard ContinuousClock.now < end, !Task.isShuttingDownGracefully, !Task.isCancelled,
+            await access.admits(request, context, to: .readPulse),
+            let next = try await source.next(of: caller.hub.name)
+          else { break }
+          state = next
+        }
+        try await writer.finish(nil)
+      }
       return Response(
-        status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"],
-        body: ResponseBody(byteBuffer: ByteBuffer(bytes: event)))
+        status: .ok,
+        headers: [
+          .contentType: "text/event-stream", .cacheControl: "no-store",
+          // nginx collects what a server sends unless it is told so.
+          .accelBuffering: "no",
+        ], body: body)
     }
   }
+}
+
+extension HTTPField.Name {
+  // The initialiser returns nil only for invalid field names; this literal is valid.
+  fileprivate static let accelBuffering = HTTPField.Name("X-Accel-Buffering")!
 }

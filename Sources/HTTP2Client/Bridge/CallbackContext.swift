@@ -82,7 +82,9 @@ package import NIOCore
       guard let slot = unsafe CallbackContext.slot(source?.pointee.ptr) else {
         return ssize_t(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
       }
-      let (piece, isLast) = unsafe CallbackContext.delegate(userData).sessionNeedsBody(slot: slot, limit: limit)
+      guard
+        let (piece, isLast) = unsafe CallbackContext.delegate(userData).sessionNeedsBody(slot: slot, limit: limit)
+      else { return ssize_t(NGHTTP2_ERR_DEFERRED.rawValue) }
       unsafe piece.withUnsafeBufferPointer { piece in
         if let base = piece.baseAddress { unsafe target?.update(from: base, count: piece.count) }
       }
@@ -189,8 +191,9 @@ package protocol SessionDelegate: AnyObject {
   /// none. `use` must call neither the delegate nor the session.
   func sessionNeedsRequest(slot: Int, for use: (HTTP2Request) -> Void) -> Bool
 
-  /// Returns the next piece of a body, at most `limit` bytes, and whether it is the last.
-  func sessionNeedsBody(slot: Int, limit: Int) -> (piece: ArraySlice<UInt8>, isLast: Bool)
+  /// Returns the next piece of a body, at most `limit` bytes, and whether it is the last; nil to be asked again after
+  /// `NGHTTP2Session.resume`.
+  func sessionNeedsBody(slot: Int, limit: Int) -> (piece: ArraySlice<UInt8>, isLast: Bool)?
 }
 
 extension SessionDelegate {

@@ -174,6 +174,9 @@ package import NIOCore
     }
   }
 
+  /// Asks the delegate again for the body of a stream. Has no effect unless it had none when it was asked.
+  package func resume(streamID: Int32) { _ = unsafe nghttp2_session_resume_data(session, streamID) }
+
   /// Attaches `slot` to a stream of the peer.
   package func attach(slot: Int, to streamID: Int32) {
     unsafe nghttp2_session_set_stream_user_data(session, streamID, CallbackContext.pointer(slot: slot))

@@ -215,7 +215,7 @@ extension ClientConnection: SessionDelegate {
     streams.change(slot) { use($0.request) } != nil
   }
 
-  func sessionNeedsBody(slot: Int, limit: Int) -> (piece: ArraySlice<UInt8>, isLast: Bool) {
+  func sessionNeedsBody(slot: Int, limit: Int) -> (piece: ArraySlice<UInt8>, isLast: Bool)? {
     streams.change(slot) { $0.takeBody(limit: limit) } ?? ([], true)
   }
 }

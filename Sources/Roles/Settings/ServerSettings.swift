@@ -8,6 +8,8 @@ package import FrontEnd
 /// - `api.maximumConnections` (1…1000000, default 8192): when there are more, those that are idle longest are closed.
 /// - `api.maximumConnectionsPerAddress` (1…1000000, default 1024): of one address; trusted proxies are exempt.
 /// - `api.maximumBodyBytesInMemory` (1048576…1099511627776, default 67108864): the most bytes of all bodies together.
+/// - `api.maximumAnswerBytesInMemory` (1048576…1099511627776, default 67108864): the most bytes of all answers that
+///   clients have not taken yet.
 /// - `api.proxies` (list of addresses and CIDR ranges, default none): the proxies from which `X-Forwarded-For` is
 ///   believed. Without TLS they are required beyond loopback, and only they are answered there.
 /// - `api.allowedOrigins` (list of origins, default none): web sites whose pages may use a browser's Basic credentials
@@ -34,6 +36,8 @@ package struct APISettings: Sendable {
       "api.maximumConnectionsPerAddress", default: frontEnd.maximumConnectionsPerAddress, in: 1...1_000_000)
     frontEnd.maximumBodyBytesInMemory = try reader.int(
       "api.maximumBodyBytesInMemory", default: frontEnd.maximumBodyBytesInMemory, in: 1_048_576...1_099_511_627_776)
+    frontEnd.maximumAnswerBytesInMemory = try reader.int(
+      "api.maximumAnswerBytesInMemory", default: frontEnd.maximumAnswerBytesInMemory, in: 1_048_576...1_099_511_627_776)
     guard let proxies = TrustedProxies(try reader.strings("api.proxies")) else {
       throw SettingsError("api.proxies", "must be a list of addresses and CIDR ranges such as 10.0.0.0/8")
     }

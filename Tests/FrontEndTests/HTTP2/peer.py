@@ -278,6 +278,9 @@ def same_host_and_authority(port):
     # An old proxy may send only the one.
     peer.send(peer.headers(5, [(":method", "GET"), (":scheme", "http"), (":path", "/nothing"), ("host", "x")], end=True))
     peer.answer(5)
+    # The names of hosts have no letter case.
+    peer.request(7, post(("host", "X")))
+    peer.answer(7)
     return peer.outcome()
 
 
@@ -434,6 +437,7 @@ malformed("value_with_a_null", GET + [("x", "1\0")])
 malformed("length_shorter_than_the_body", post(length=1), SEND)
 malformed("length_longer_than_the_body", post(length=len(SEND) + 1), SEND)
 malformed("length_that_is_no_number", post(("content-length", "+1")), b"x")
+malformed("length_beyond_63_bits", post(length=1 << 63), b"x")
 malformed("two_lengths", post(("content-length", "1"), length=1), b"x")
 
 
@@ -664,6 +668,54 @@ def closed_window(port):
     peer = Peer(port, settings={4: 0})
     peer.send(peer.headers(1, head("GET", "/openapi.json"), end=True))
     peer.until(lambda frame: isinstance(frame, RstStreamFrame))
+    return peer.outcome()
+
+
+@other
+def answers_beyond_the_budget(port):
+    """Keeps its window closed, then reads: the budget has room again."""
+    peer = Peer(port, settings={4: 0})
+    peer.greet()
+    for stream in (1, 3):
+        peer.send(peer.headers(stream, head("GET", "/answers/whole?size=250000"), end=True))
+        peer.until(lambda frame: isinstance(frame, HeadersFrame) and frame.stream_id == stream)
+    # The first one has as much as a connection may have.
+    other = Peer(port)
+    other.send(other.headers(1, head("GET", "/answers/whole?size=250000"), end=True))
+    other.answer(1)
+    outcome = ", ".join(peer.events) + ", other " + other.events[0]
+    peer.send(WindowUpdateFrame(0, window_increment=1 << 30))
+    for stream in (1, 3):
+        peer.send(WindowUpdateFrame(stream, window_increment=1 << 20))
+        peer.answer(stream)
+    peer.send(peer.headers(5, head("GET", "/answers/whole?size=250000"), end=True))
+    peer.until(lambda frame: isinstance(frame, HeadersFrame) and frame.stream_id == 5)
+    return outcome + ", then " + peer.events[-1]
+
+
+@other
+def answer_in_parts(port):
+    """Reads an answer in parts when its window opens."""
+    peer = Peer(port, settings={4: 0})
+    peer.greet()
+    peer.send(peer.headers(1, head("GET", "/answers/parts?count=100&size=10000"), end=True))
+    peer.until(lambda frame: isinstance(frame, HeadersFrame))
+    peer.send(peer.headers(3, head("GET", "/answers/look"), end=True))
+    peer.until(lambda frame: isinstance(frame, HeadersFrame) and frame.stream_id == 3)
+    first = f"1 200, {len(peer.bodies.get(1, b''))} bytes"
+    peer.send(WindowUpdateFrame(0, window_increment=1 << 30), WindowUpdateFrame(1, window_increment=1 << 30))
+    peer.answer(1)
+    return f"{first}, then {len(peer.bodies[1])} bytes, {peer.events[1]}"
+
+
+@other
+def broken_answer(port):
+    """An answer that breaks off."""
+    peer = Peer(port)
+    peer.send(peer.headers(1, head("GET", "/answers/parts?count=3&size=10&fails=1"), end=True))
+    peer.answer(1)
+    peer.send(peer.headers(3, head("GET", "/nothing"), end=True))
+    peer.answer(3)
     return peer.outcome()
 
 

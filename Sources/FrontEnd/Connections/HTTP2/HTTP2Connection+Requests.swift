@@ -89,14 +89,6 @@ extension HTTP2Connection {
     return nil
   }
 
-  /// Answers a request of `next()`. That has no effect if its stream was reset.
-  func answer(_ head: HTTPResponse, body: ByteBuffer, to streamID: Int32) {
-    handover.finished()
-    guard let stream = endRun(streamID) else { return }
-    send(head, HTTP2Answer(body), on: stream)
-    scheduleFlush()
-  }
-
   /// Gives up a request of `next()` that cannot be answered.
   func abandon(_ streamID: Int32) {
     handover.finished()
@@ -185,7 +177,7 @@ extension HTTP2Connection {
       fields.append(
         field.name.canonicalName, field.value, indexing: field.name.isUnique ? .withoutIndexing : .incremental)
     }
-    if hasLength, head.headerFields[.contentLength] == nil {
+    if hasLength, !answer.isOpen, head.headerFields[.contentLength] == nil {
       fields.append("content-length", String(answer.waitingBytes))
     }
     submit([":status": String(head.status.code)], fields, answer, on: stream)
@@ -196,7 +188,7 @@ extension HTTP2Connection {
     stream.answer = answer
     handover.waitingBytes += answer.waitingBytes
     // The end of an answer's body is also the moment to stop the request's.
-    let hasBody = answer.waitingBytes > 0 || !stream.isRequestEnded
+    let hasBody = answer.waitingBytes > 0 || answer.isOpen || !stream.isRequestEnded
     stream.answer.isSent = !hasBody
     // Fails only if the stream or the session has ended.
     try? session?.submit(
@@ -210,6 +202,53 @@ extension HTTP2Connection {
     try? session?.consume(stream.unconsumed, streamID: stream.id)
     stream.unconsumed = 0
     scheduleFlush()
+  }
+}
+
+/// Answers to requests of `next()`. They have no effect if the stream was reset.
+extension HTTP2Connection: AnswerSink {
+  func answer(_ head: HTTPResponse, body: ByteBuffer, to number: Int) -> Bool {
+    let streamID = Int32(number)
+    guard takeCharge(of: body.readableBytes, for: streamID) else { return false }
+    handover.finished()
+    guard let stream = endRun(streamID) else { return true }
+    send(head, HTTP2Answer(body), on: stream)
+    scheduleFlush()
+    return true
+  }
+
+  func begin(_ head: HTTPResponse, to number: Int) -> Bool {
+    let streamID = Int32(number)
+    guard takeCharge(of: AnswerWriter.partSize, for: streamID) else { return false }
+    guard let stream = endRun(streamID) else { return true }
+    send(head, .inParts, on: stream)
+    return true
+  }
+
+  func write(_ part: ByteBuffer, to number: Int, _ continuation: CheckedContinuation<Void, any Error>) {
+    let streamID = Int32(number)
+    guard let stream = streams[streamID], stream.answer.isOpen else {
+      return continuation.resume(throwing: CancellationError())
+    }
+    stream.answer.add(part)
+    stream.writer = continuation
+    handover.waitingBytes += part.readableBytes
+    session?.resume(streamID: streamID)
+    scheduleFlush()
+  }
+
+  func finish(_ number: Int) {
+    let streamID = Int32(number)
+    handover.finished()
+    streams[streamID]?.answer.isOpen = false
+    session?.resume(streamID: streamID)
+    scheduleFlush()
+  }
+
+  /// Charges an answer. Returns false if the budget has no room for it.
+  private func takeCharge(of bytes: Int, for streamID: Int32) -> Bool {
+    guard let stream = streams[streamID] else { return true }
+    return stream.answerCharge.take(bytes, of: network(of: stream))
   }
 }
 
@@ -240,7 +279,8 @@ extension HTTP2Connection: BodySource {
         try session?.submit(interimTo: stream.id, status: [":status": "100"])
       }
       let size = min(body.declaredLength ?? limits.bodySize, limits.bodySize)
-      if size > Self.firstWindow {
+      // The body of a log-in is read before anybody is admitted.
+      if size > Self.firstWindow, connection.isKnown {
         try session?.setWindow(size, streamID: stream.id)
         try session?.setWindow(Self.firstWindow + limits.bodySize, streamID: 0)
       }

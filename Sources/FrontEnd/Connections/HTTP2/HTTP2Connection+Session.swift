@@ -60,11 +60,12 @@ extension HTTP2Connection: SessionDelegate {
   func sessionDidReceiveGoAway(lastStreamID: Int32, code: HTTP2Client.HTTP2ErrorCode, debugData: [UInt8]) {}
   func sessionNeedsRequest(slot: Int, for use: (HTTP2Request) -> Void) -> Bool { false }
 
-  func sessionNeedsBody(slot: Int, limit: Int) -> (piece: ArraySlice<UInt8>, isLast: Bool) {
+  func sessionNeedsBody(slot: Int, limit: Int) -> (piece: ArraySlice<UInt8>, isLast: Bool)? {
     guard let stream = streams[Int32(slot)] else { return ([], true) }
+    guard let (piece, isLast) = stream.answer.next(upTo: limit) else { return nil }
     frames.addDataFrame()
-    let (piece, isLast) = stream.answer.next(upTo: limit)
     handover.waitingBytes -= piece.count
+    if stream.answer.waitingBytes == 0 { stream.resumeWriter() }
     // RFC 9113 §8.1: asks the client to stop sending what nobody reads. Fails only if the session has ended.
     if isLast, !stream.isRequestEnded { try? session?.reset(streamID: stream.id, code: .noError) }
     return (piece, isLast)

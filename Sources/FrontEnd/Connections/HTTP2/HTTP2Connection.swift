@@ -22,7 +22,8 @@ final class HTTP2Connection: ChannelDuplexHandler {
     let bodySize: Int
     /// The time for a request's body to arrive.
     let bodyTimeout: Duration
-    /// The time after which a client that reads nothing of an answer loses the stream. At most twice as long.
+    /// The time after which a client that reads too little of an answer loses the stream; see `ReadingRate`. At most
+    /// twice as long.
     let writeTimeout: Duration
   }
 
@@ -75,12 +76,13 @@ final class HTTP2Connection: ChannelDuplexHandler {
   static let bodyDelay = TimeAmount.milliseconds(5)
   /// The most bytes of one read.
   private static let readSize = 1 << 16
-  /// The most bytes for one write to the channel.
-  private static let writeSize = 1 << 18
+  /// The bytes for one write to the channel, with the frame beyond them. A client that does not read makes this many
+  /// more wait than the channel's limit.
+  private static let writeSize = 1 << 16
 
   let connection: ClientConnection
   let limits: Limits
-  let budget: BodyBudget
+  let budgets: ByteBudgets
   let life: ConnectionLife
   private let table: ConnectionTable
   let isSecure: Bool
@@ -104,10 +106,10 @@ final class HTTP2Connection: ChannelDuplexHandler {
   var answerFields = HTTP2Headers()
 
   init(
-    _ connection: ClientConnection, limits: Limits, budget: BodyBudget, life: ConnectionLife, table: ConnectionTable,
+    _ connection: ClientConnection, limits: Limits, budgets: ByteBudgets, life: ConnectionLife, table: ConnectionTable,
     isSecure: Bool, direct: HTTP1Connection.Direct?
   ) {
-    (self.connection, self.limits, self.budget, self.life) = (connection, limits, budget, life)
+    (self.connection, self.limits, self.budgets, self.life) = (connection, limits, budgets, life)
     (self.table, self.isSecure, self.direct) = (table, isSecure, direct)
     frames = FrameBudget(at: .now())
   }
@@ -218,7 +220,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
   }
 
   func add(_ streamID: Int32) -> HTTP2Stream {
-    let stream = spare.popLast() ?? HTTP2Stream(id: streamID, budget: budget)
+    let stream = spare.popLast() ?? HTTP2Stream(id: streamID, budgets: budgets)
     stream.reset(id: streamID)
     streams[streamID] = stream
     return stream
@@ -235,6 +237,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
     }
     if stream.isRunning { handover.keep(stream.charge.handOver(), of: stream.id) }
     stream.endBody()
+    stream.endAnswer()
     consume(stream)
     if stream.isHandedOver { departure.endedRequests += 1 }
     // Others may know one that was handed over in parts.
@@ -288,6 +291,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
         outbound.clear(minimumCapacity: 1024)
         try session.transmit(into: &outbound, limit: Self.writeSize)
         guard outbound.readableBytes > 0 else { break }
+        life.wrote(outbound.readableBytes)
         context.writeAndFlush(wrapOutboundOut(outbound), promise: nil)
       }
       if outbound.capacity > Self.keptSize { outbound = ByteBuffer() }
@@ -296,14 +300,14 @@ final class HTTP2Connection: ChannelDuplexHandler {
     }
   }
 
-  /// Resets each stream of whose answer the client reads nothing within `writeTimeout`, because it keeps a window
-  /// closed. The others go on: behind a proxy they may be those of other clients.
+  /// Resets each stream of whose answer the client reads too little within `writeTimeout`, because it keeps a window
+  /// closed or opens it slowly. The others go on: behind a proxy they may be those of other clients.
   private func watchAnswers() {
     guard handover.waitingBytes > 0, departure.timer == nil, let context else { return }
-    for stream in streams.values { _ = stream.answer.isStuck() }
+    for stream in streams.values { stream.answer.look() }
     departure.timer = context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(limits.writeTimeout)) {
       self.departure.timer = nil
-      for stream in self.streams.values where stream.answer.isStuck() {
+      for stream in self.streams.values where stream.answer.isSlow(after: self.limits.writeTimeout) {
         // Fails only if the session has ended.
         try? self.session?.reset(streamID: stream.id, code: .cancel)
       }
@@ -318,6 +322,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
     for stream in streams.values {
       stream.pending?.abandon()
       stream.endBody()
+      stream.endAnswer()
     }
     streams = [:]
     arrival = Arrival()

@@ -17,6 +17,9 @@ final class HTTP2Stream {
   var answer = HTTP2Answer()
   /// The answer while the task handles the request.
   var pending: PendingAnswer?
+  var answerCharge: AnswerCharge
+  /// The task that waits until the part of an answer is sent.
+  var writer: CheckedContinuation<Void, any Error>?
   /// Whether the request was handed over or refused.
   var isHandedOver = false
   /// Whether the request is being handled, so that its body is held.
@@ -27,9 +30,10 @@ final class HTTP2Stream {
   /// Received bytes that still keep the windows closed.
   var unconsumed = 0
 
-  init(id: Int32, budget: BodyBudget) {
+  init(id: Int32, budgets: ByteBudgets) {
     self.id = id
-    charge = BodyCharge(budget)
+    charge = BodyCharge(budgets.bodies)
+    answerCharge = AnswerCharge(budgets.answers)
   }
 
   /// Adds to the body of a request that is handed over in parts. Returns whether the bytes are held.
@@ -39,7 +43,7 @@ final class HTTP2Stream {
     defer { self.body = body }
     body.awaitsContinue = false
     if body.isWanted, !charge.add(data.count, of: body.network) {
-      body.fail(BodyBudget.refusal)
+      body.fail(BodyCharge.refusal)
       return false
     }
     let isAwaited = body.taker != nil
@@ -57,7 +61,7 @@ final class HTTP2Stream {
     defer { self.body = body }
     body.isWanted = true
     let held = body.parts.reduce(0) { $0 + $1.readableBytes }
-    if !charge.add(held, of: body.network) { body.fail(BodyBudget.refusal) }
+    if !charge.add(held, of: body.network) { body.fail(BodyCharge.refusal) }
     return !body.isEnded && body.error == nil
   }
 
@@ -72,11 +76,24 @@ final class HTTP2Stream {
     charge.release()
   }
 
+  /// Lets the task that writes the answer go on.
+  func resumeWriter() {
+    writer?.resume()
+    writer = nil
+  }
+
+  /// Gives up what is not sent of the answer.
+  func endAnswer() {
+    answerCharge.release()
+    answer = HTTP2Answer()
+    writer?.resume(throwing: CancellationError())
+    writer = nil
+  }
+
   /// Becomes another stream, with the memory of one that has ended.
   func reset(id: Int32) {
     self.id = id
     if collected.capacity > Self.keptCapacity { collected = ByteBuffer() }
-    answer = HTTP2Answer()
     pending = nil
     (isHandedOver, isRunning, isRequestEnded, unconsumed) = (false, false, false, 0)
   }
@@ -90,8 +107,11 @@ struct HTTP2Answer {
   private var shared = ByteBuffer()
   /// Whether the whole answer was sent.
   var isSent = false
-  /// `waitingBytes` at the last look.
-  private var seen: Int?
+  /// Whether further parts may come.
+  var isOpen = false
+  private var sentBytes = 0
+  /// `waitingBytes` and `sentBytes` at the last look.
+  private var seen = (waiting: 0, sent: 0)
 
   init() {}
 
@@ -99,24 +119,39 @@ struct HTTP2Answer {
 
   init(_ body: ByteBuffer) { shared = body }
 
+  /// An answer whose body comes in parts.
+  static var inParts: HTTP2Answer {
+    var answer = HTTP2Answer()
+    answer.isOpen = true
+    return answer
+  }
+
   /// The number of bytes that wait to be sent.
   var waitingBytes: Int { bytes.count + shared.readableBytes }
 
-  /// Takes the next piece, and whether it is the last.
-  mutating func next(upTo limit: Int) -> (piece: ArraySlice<UInt8>, isLast: Bool) {
+  /// Adds a part. The one before must have been sent.
+  mutating func add(_ part: ByteBuffer) { shared = part }
+
+  /// Takes the next piece, and whether it is the last; nil if the next part has not come yet.
+  mutating func next(upTo limit: Int) -> (piece: ArraySlice<UInt8>, isLast: Bool)? {
+    if isOpen, waitingBytes == 0 { return nil }
     var piece = bytes.prefix(limit)
     if bytes.isEmpty {
       piece = (shared.readBytes(length: min(limit, shared.readableBytes)) ?? [])[...]
     } else {
       bytes = bytes.dropFirst(limit)
     }
-    isSent = waitingBytes == 0
+    sentBytes &+= piece.count
+    isSent = !isOpen && waitingBytes == 0
     return (piece, isSent)
   }
 
-  /// Whether something has waited since the last look of which nothing was sent.
-  mutating func isStuck() -> Bool {
-    defer { seen = waitingBytes }
-    return waitingBytes > 0 && seen == waitingBytes
+  /// Notes what waits now.
+  mutating func look() { seen = (waitingBytes, sentBytes) }
+
+  /// Whether the client has taken too little of what waited at the last look, `time` ago.
+  func isSlow(after time: Duration) -> Bool {
+    guard seen.waiting > 0, waitingBytes > 0 else { return false }
+    return sentBytes &- seen.sent < ReadingRate.leastBytes(of: seen.waiting, within: time)
   }
 }
