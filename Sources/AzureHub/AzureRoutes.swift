@@ -25,7 +25,7 @@ package struct AzureConfiguration: Sendable {
 /// lenient: names of hubs, paths and queries in any letter case, a slash at the end, any `api-version` or none.
 package struct AzureRoutes: ProtocolRoutes {
   /// Paths that begin with these are the front end's own, unless the request has one of Azure's tokens.
-  private static let reserved: Set<String> = ["api", "hubs", "docs", "console", "healthz", "openapi.json"]
+  private static let reserved: Set<String> = ["api", "hubs", "docs", "console", "healthz", "readyz", "openapi.json"]
 
   private let configuration: AzureConfiguration
   private let operations: FrontEndOperations
@@ -38,11 +38,12 @@ package struct AzureRoutes: ProtocolRoutes {
     (self.configuration, self.operations) = (configuration, operations)
     hubs = configuration.aliases.merging(operations.hubs.map { ($0.rawValue, $0) }) { $1 }
     fallback = operations.hubs.first { $0 == .default } ?? operations.hubs.first ?? .default
+    let downloads = DownloadGate()
     routes =
       SendRoutes(operations).routes + TelemetryRoutes(operations: operations).routes
       + RegistrationRoutes(operations).routes + InstallationRoutes(operations: operations).routes
       + HubRoutes(operations: operations, credentials: configuration.credentials).routes
-      + JobRoutes(operations, configuration.jobs).routes + FeedbackRoutes(operations).routes
+      + JobRoutes(operations, configuration.jobs, downloads).routes + FeedbackRoutes(operations, downloads).routes
   }
 
   package func pattern(of request: Request) -> String? {

@@ -1,5 +1,7 @@
+import AsyncHTTPClient
 import FanfareCore
 import Foundation
+import NIOCore
 import NIOHTTP1
 import Registry
 import Support
@@ -270,7 +272,47 @@ import Testing
   }
 }
 
+/// Downloads of files: their URLs need no credentials, and their clients may read slowly.
+extension JobTests {
+  @Test func aFileIsReadAsItsClientTakesIt() async throws {
+    try await AzureHarness.run { harness in
+      let job = try await run(Self.job("ExportRegistrations"), harness)
+      let file = path(try url("OutputFilePath", of: job))
+      let size = 200_000_000
+      try harness.resize("jobs/\(try #require(job.value("JobId")))/Output.txt", to: size)
+      var request = HTTPClientRequest(url: "http://127.0.0.1:\(harness.port)\(file)")
+      request.method = .GET
+      // Those that are not read keep their places; the last one waits for one.
+      var held: [HTTPClientResponse] = []
+      for _ in 0..<DownloadGate.maximumPerHub {
+        let response = try await HTTPClient.shared.execute(request, timeout: .minutes(1))
+        #expect(response.status == .ok && response.headers["Content-Length"] == ["\(size)"])
+        held.append(response)
+      }
+      let refused = try await harness.request(.GET, file, as: nil)
+      #expect(refused.status == 503 && refused["Retry-After"] != nil, "\(refused.text)")
+      let feedback = try await harness.request(.GET, "/orders/feedbackcontainer", as: .full)
+      let another = try await harness.request(.GET, path(feedback.text), as: nil)
+      #expect(another.status == 503)
+      var bytes = 0
+      for try await chunk in try #require(held.first).body { bytes += chunk.readableBytes }
+      #expect(bytes == size)
+      held = []
+      // The places of those that were given up are free soon.
+      try harness.resize("jobs/\(try #require(job.value("JobId")))/Output.txt", to: 0)
+      while try await harness.request(.GET, file, as: nil).status != 200 { await Task.yield() }
+    }
+  }
+}
+
 extension AzureHarness {
+  /// Gives a file of the hub another size, with zeros.
+  fileprivate func resize(_ name: String, to size: Int) throws {
+    let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: "\(jobs)/orders/\(name)"))
+    try handle.truncate(atOffset: UInt64(size))
+    try handle.close()
+  }
+
   /// Completes an issued registration.
   @discardableResult
   fileprivate func register(_ request: RegistrationRequest) async throws -> Registration {

@@ -10,8 +10,11 @@ struct FeedbackRoutes: Sendable {
   private static let pageSize = 500
 
   let operations: FrontEndOperations
+  private let downloads: DownloadGate
 
-  init(_ operations: FrontEndOperations) { self.operations = operations }
+  init(_ operations: FrontEndOperations, _ downloads: DownloadGate) {
+    (self.operations, self.downloads) = (operations, downloads)
+  }
 
   var routes: [AzureRoute] {
     [
@@ -22,14 +25,16 @@ struct FeedbackRoutes: Sendable {
       AzureRoute(signed: .get, Self.path) { request in
         guard let hub = request.hub else { throw Refusal(.notFound, "There is no such file.") }
         return Response(
-          status: .ok, headers: [.contentType: AzureAnswer.xml, .cacheControl: "no-store"], body: body(of: hub))
+          status: .ok, headers: [.contentType: AzureAnswer.xml, .cacheControl: "no-store"],
+          body: body(of: hub, in: try downloads.enter(hub)))
       },
     ]
   }
 
   /// Documents one after the other, as Azure writes them, in UTF-8.
-  private func body(of hub: HubName) -> ResponseBody {
-    ResponseBody { [operations] writer in
+  private func body(of hub: HubName, in place: DownloadGate.Place) -> ResponseBody {
+    ResponseBody { [operations, place] writer in
+      defer { withExtendedLifetime(place) {} }
       var last: RemovedRegistration.Position?
       while true {
         let page = try await operations.inquiry.dead(

@@ -11,13 +11,16 @@ import NIOCore
 struct JobRoutes: Sendable {
   /// The most jobs in a list.
   private static let maximumListed = 100
+  /// The bytes of a file that are read at a time.
+  private static let pieceSize = 65_536
   private static let unknown = Refusal(.notFound, "The job does not exist.")
 
   let operations: FrontEndOperations
   let runner: JobRunner?
+  private let downloads: DownloadGate
 
-  init(_ operations: FrontEndOperations, _ runner: JobRunner?) {
-    (self.operations, self.runner) = (operations, runner)
+  init(_ operations: FrontEndOperations, _ runner: JobRunner?, _ downloads: DownloadGate) {
+    (self.operations, self.runner, self.downloads) = (operations, runner, downloads)
   }
 
   var routes: [AzureRoute] {
@@ -27,7 +30,9 @@ struct JobRoutes: Sendable {
         return try await create(body, request, by: caller)
       },
       AzureRoute(.get, "jobs", .manage) { request, caller in
-        let jobs = try requiredRunner().folder.jobs(hub: caller.hubName, limit: Self.maximumListed)
+        let folder = try requiredRunner().folder
+        let hub = caller.hubName
+        let jobs = try await offLoop { folder.jobs(hub: hub, limit: Self.maximumListed) }
         var feed: [UInt8] = []
         feed.appendFeed(id: request.location("jobs"), title: "NotificationHubJobs", updated: operations.clock.now()) {
           for job in jobs { append(job, to: &$0, request, caller.hubName) }
@@ -35,12 +40,12 @@ struct JobRoutes: Sendable {
         return AzureAnswer.document(feed, type: AtomType.feed)
       },
       AzureRoute(.get, "jobs/{id}", .manage) { request, caller in
-        guard let job = try requiredRunner().folder.job(request.parameters[0], hub: caller.hubName) else {
-          throw Self.unknown
-        }
+        let folder = try requiredRunner().folder
+        let (id, hub) = (request.parameters[0], caller.hubName)
+        guard let job = try await offLoop({ folder.job(id, hub: hub) }) else { throw Self.unknown }
         return answer(job, request, caller.hubName)
       },
-      AzureRoute(signed: .get, "jobs/{id}/{file}") { request in try file(request) },
+      AzureRoute(signed: .get, "jobs/{id}/{file}") { request in try await file(request) },
     ]
   }
 
@@ -115,18 +120,27 @@ struct JobRoutes: Sendable {
     return AzureAnswer.document(document, type: AtomType.entry)
   }
 
-  /// A file of results, which is read while it is sent.
-  private func file(_ request: AzureRequest) throws -> Response {
+  /// A file of results, which is read as the client takes it.
+  private func file(_ request: AzureRequest) async throws -> Response {
     let runner = try requiredRunner()
     guard let hub = request.hub, JobFolder.isID(request.parameters[0]),
-      let output = AzureJob.Output(rawValue: request.parameters[1]),
-      let handle = FileHandle(forReadingAtPath: runner.folder.path(of: output, job: request.parameters[0], hub: hub))
+      let output = AzureJob.Output(rawValue: request.parameters[1])
     else { throw Self.unknown }
-    let size = try handle.seekToEnd()
-    try handle.seek(toOffset: 0)
-    let body = ResponseBody(contentLength: Int(size)) { writer in
-      var rest = Int(size)
-      while rest > 0, let data = try handle.read(upToCount: min(rest, 65_536)), !data.isEmpty {
+    let place = try downloads.enter(hub)
+    let path = runner.folder.path(of: output, job: request.parameters[0], hub: hub)
+    let found = try await offLoop { () throws -> (handle: FileHandle, size: UInt64)? in
+      guard let handle = FileHandle(forReadingAtPath: path) else { return nil }
+      let size = try handle.seekToEnd()
+      try handle.seek(toOffset: 0)
+      return (handle, size)
+    }
+    guard let opened = found else { throw Self.unknown }
+    let body = ResponseBody(contentLength: Int(clamping: opened.size)) { [place] writer in
+      defer { withExtendedLifetime(place) {} }
+      var rest = Int(clamping: opened.size)
+      while rest > 0 {
+        let count = min(rest, Self.pieceSize)
+        guard let data = try await offLoop({ try opened.handle.read(upToCount: count) }), !data.isEmpty else { break }
         rest -= data.count
         try await writer.write(ByteBuffer(bytes: data))
       }
