@@ -351,6 +351,17 @@ actor FaultDeployment {
   /// The running front ends, in a fixed order.
   var frontEnds: [APIClient] { callers.sorted { $0.key < $1.key }.map(\.value) }
 
+  /// The resident memory of the first front end, in megabytes.
+  func memoryOfFrontEnd() async throws -> Double {
+    guard let probe = probes.min(by: { $0.key < $1.key })?.value else { throw BenchError("there is no front end") }
+    let metrics = String(decoding: try await probe.request("GET", "/metrics", user: "faults"), as: UTF8.self)
+    let line = metrics.split(separator: "\n").first { $0.hasPrefix("process_resident_memory_bytes ") }
+    guard let bytes = line?.split(separator: " ").last.flatMap({ Double($0) }) else {
+      throw BenchError("the front end does not tell its memory")
+    }
+    return bytes / 1e6
+  }
+
   /// Whether a front end is not ready.
   func hasUnreadyFrontEnd() async -> Bool {
     for probe in probes.values {

@@ -74,7 +74,7 @@ extension FaultScenario {
     processes + kafka + services + trouble + [
       RotatedKeys.scenario,
       Isolation(outage: outage).scenario, KilledBroadcast(devices: devices).scenario, LoginFlood().scenario,
-      ReadFlood().scenario,
+      ReadFlood().scenario, UnreadAnswers().scenario,
       PermanentRefusal().scenario, GiantUser(devices: devices).scenario, TranslatedOffset.scenario,
       AzureStream().scenario,
       FaultScenario("poison records", isQuick: true, deadLetters: Poison.values.count) { deployment, _ in
