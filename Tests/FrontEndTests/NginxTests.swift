@@ -59,25 +59,39 @@ private struct Nginx {
     try certificates.serverPEM.write(to: directory.appending(path: "cert.pem"), atomically: true, encoding: .utf8)
     try certificates.serverKeyPEM.write(to: directory.appending(path: "key.pem"), atomically: true, encoding: .utf8)
     let program = try #require(Self.program)
-    let command = ["-p", directory.path, "-c", directory.appending(path: "nginx.conf").path, "-e", "error.log"]
     // Between the choice of a free port and nginx's start another program may take it.
     var port = 0
-    var start: (status: Int32, output: String)
+    var nginx: Program
     repeat {
       port = try await freePort()
       try configuration(port, backend, directory).write(
         to: directory.appending(path: "nginx.conf"), atomically: true, encoding: .utf8)
-      // Returns when nginx listens.
-      start = try await Self.execute(program, command)
-    } while start.output.contains("Address already in use")
-    try #require(start.status == 0, "\(start.output)")
+      nginx = try Program(
+        program,
+        ["-p", directory.path, "-c", directory.appending(path: "nginx.conf").path, "-e", "error.log"],
+        output: directory.appending(path: "output"))
+      while nginx.isRunning, try await !listens(port) { await Task.yield() }
+    } while try !nginx.isRunning && nginx.output.contains("Address already in use")
+    let complaint = try nginx.output
+    try #require(nginx.isRunning, "\(complaint)")
     let result: Result<Void, any Error>
     do {
       try await body(Nginx(port: port, directory: directory))
       result = .success(())
     } catch { result = .failure(error) }
-    _ = try await Self.execute(program, command + ["-s", "stop"])
+    nginx.stop()
+    await nginx.end()
     try result.get()
+  }
+
+  private static func listens(_ port: Int) async throws -> Bool {
+    // Refused until nginx listens.
+    guard
+      let channel = try? await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+        .connect(host: "127.0.0.1", port: port).get()
+    else { return false }
+    try await channel.close()
+    return true
   }
 
   /// The article's text with the addresses and files of the test.
@@ -93,6 +107,7 @@ private struct Nginx {
       "\($0)_temp_path \(directory.path)/\($0);"
     }
     return """
+      daemon off;
       pid nginx.pid;
       events {}
       http {
@@ -120,25 +135,37 @@ private struct Nginx {
       try body.write(to: file, atomically: true, encoding: .utf8)
       arguments += ["--data", file.path]
     }
-    return try await Self.execute("/usr/bin/nghttp", arguments + ["https://localhost:\(port)\(path)"]).output
+    let nghttp = try Program(
+      "/usr/bin/nghttp", arguments + ["https://localhost:\(port)\(path)"], output: directory.appending(path: "answer"))
+    await nghttp.end()
+    return try nghttp.output
+  }
+}
+
+/// A program that writes to a file.
+private final class Program: Sendable {
+  private let process: Process
+  private let file: URL
+  private let ended = AsyncStream<Never>.makeStream()
+
+  init(_ path: String, _ arguments: [String], output file: URL) throws {
+    self.file = file
+    process = Process()
+    try Data().write(to: file)
+    let handle = try FileHandle(forWritingTo: file)
+    process.executableURL = URL(fileURLWithPath: path)
+    process.arguments = arguments
+    process.standardOutput = handle
+    process.standardError = handle
+    process.terminationHandler = { [ended] _ in ended.continuation.finish() }
+    try process.run()
   }
 
-  private static func execute(_ program: String, _ arguments: [String]) async throws -> (status: Int32, output: String)
-  {
-    let process = Process()
-    // Not a pipe: nginx goes on in the background, and may keep its end open.
-    let file = FileManager.default.temporaryDirectory.appending(path: "fanfare-nginx-\(UUID().uuidString).log")
-    try Data().write(to: file)
-    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: file) } }
-    let output = try FileHandle(forWritingTo: file)
-    process.executableURL = URL(fileURLWithPath: program)
-    process.arguments = arguments
-    process.standardOutput = output
-    process.standardError = output
-    try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-      process.terminationHandler = { _ in continuation.resume() }
-      do { try process.run() } catch { continuation.resume(throwing: error) }
-    }
-    return (process.terminationStatus, try String(contentsOf: file, encoding: .utf8))
-  }
+  var isRunning: Bool { process.isRunning }
+  var output: String { get throws { try String(contentsOf: file, encoding: .utf8) } }
+
+  func stop() { process.terminate() }
+
+  /// Waits until the program has ended.
+  func end() async { for await _ in ended.stream {} }
 }
