@@ -126,6 +126,39 @@ import Testing
     #expect(error?.description == expected)
   }
 
+  /// The clients of Azure set expiry and priority by expressions.
+  @Test func headerWithoutAValueIsLeftOut() throws {
+    let headers = ["apns-expiration": "$(when)", "apns-priority": "{$(priority)}", "apns-push-type": "alert"]
+    let template = try DeviceTemplate(body: "{}", headers: headers).compiled(for: .apns)
+    func rendered(_ properties: [String: String]) throws -> [String: String] {
+      try template.render(for: .apns, TemplateValues(properties: properties)).headers
+    }
+    #expect(try rendered([:]) == ["apns-push-type": "alert"])
+    #expect(try rendered(["when": "", "priority": " "]) == ["apns-push-type": "alert"])
+    #expect(try rendered(["priority": "5"]) == ["apns-push-type": "alert", "apns-priority": "5"])
+  }
+
+  @Test(arguments: [
+    ("iw", "he"), ("iw-IL", "he"), ("iw_IL", "he"), ("in", "id"), ("ji", "yi"), ("no", "nb"), ("no-NO", "nb"),
+    ("tl", "fil"), ("tl-PH", "fil"), ("he", "iw"), ("he-IL", "iw"), ("id", "in"), ("yi", "ji"), ("nb-NO", "no"),
+    ("fil-PH", "tl"), ("nb", "nb"), ("inn", "xx"), ("nn", "xx"), ("t", "xx"),
+  ])
+  func languageHasItsFormerCodeToo(device: String, expected: String) {
+    let variants = Dictionary(["xx", expected].map { ($0, Content()) }) { first, _ in first }
+    let template = HubTemplate(
+      name: "t", version: 1, createdAt: UnixTime(milliseconds: 0), defaultLocale: "xx", variants: variants)
+    #expect(template.locale(for: device) == expected)
+  }
+
+  @Test func codeThatTheDeviceReportsComesFirst() {
+    let template = HubTemplate(
+      name: "t", version: 1, createdAt: UnixTime(milliseconds: 0), defaultLocale: "en",
+      variants: ["en": Content(), "he": Content(), "iw": Content(), "nb-no": Content(), "no": Content()])
+    for (device, expected) in [("iw", "iw"), ("he", "he"), ("no-NO", "nb-no"), ("no", "no"), ("nb", "no")] {
+      #expect(template.locale(for: device) == expected)
+    }
+  }
+
   /// A template that inserts one value 2,000 times: 120 MB for 10 KB of apostrophes in XML.
   @Test(arguments: [(Platform.apns, 4096), (.fcm, 40_960), (.wns, 5000)])
   func renderingStopsAtTheLimit(_ platform: Platform, _ limit: Int) throws {

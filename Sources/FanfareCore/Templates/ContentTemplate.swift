@@ -103,9 +103,10 @@ package struct ContentTemplate: Hashable, Sendable {
       return String(decoding: text, as: UTF8.self)
     }
     do {
+      // A field whose expressions have no value is left out: push services refuse an empty one.
       let headers = try headers.mapValues {
         String(decoding: try $0.render(values, limit: platform.payloadLimit), as: UTF8.self)
-      }
+      }.filter { field in !field.value.utf8.allSatisfy { $0 == UInt8(ascii: " ") } }
       switch platform {
       case .apns: if let apns { return Content(apns: try apns.render(values, limit: space), headers: headers) }
       case .fcm: if let fcm { return Content(fcm: try fcm.render(values, limit: Self.jsonLimit), headers: headers) }

@@ -37,11 +37,12 @@ package struct HubTemplate: Hashable, Sendable {
   package static func isValid(name: String) -> Bool { Tag.isValid(name) }
 
   /// The locale whose texts a device with the locale gets: its own, else a shorter one (`zh-Hant-TW`, `zh-Hant`, `zh`),
-  /// else the default.
+  /// else the default. A language has its former code, too: `iw-IL` gets the texts of `he`, and `he` those of `iw`.
   package func locale(for device: String?) -> String {
     var candidate = device.map(LanguageTag.canonical) ?? ""
     while !candidate.isEmpty {
       if variants[candidate] != nil { return candidate }
+      if let other = LanguageTag.renamed(candidate), variants[other] != nil { return other }
       candidate = candidate.lastIndex(of: "-").map { String(candidate[..<$0]) } ?? ""
     }
     return defaultLocale
@@ -67,6 +68,16 @@ package enum LanguageTag {
   /// The form in which tags are compared: lower case with `-`.
   package static func canonical(_ tag: String) -> String {
     tag.lowercased().replacing("_", with: "-")
+  }
+
+  /// Codes of languages that have another one now: Java before version 17 and old Android report the former ones.
+  private static let renamings = ["iw": "he", "in": "id", "ji": "yi", "no": "nb", "tl": "fil"]
+  private static let former = Dictionary(uniqueKeysWithValues: renamings.map { ($1, $0) })
+
+  /// The canonical tag with the language's other code; nil if it has one code.
+  static func renamed(_ canonical: String) -> String? {
+    let language = String(canonical.prefix { $0 != "-" })
+    return (renamings[language] ?? former[language]).map { $0 + canonical.dropFirst(language.count) }
   }
 }
 
