@@ -1,6 +1,7 @@
 package import FanfareCore
 
-/// Removes the registrations of apps that have not been seen for long, by walking all registrations in small steps.
+/// Removes the registrations of apps that have not been seen for long, and those whose validity has ended, by walking all
+/// registrations in small steps.
 ///
 /// A device goes as a whole: an app that still registers a template keeps the registration without one, too.
 /// There is no index by age: it would cost a write at every start of every app, and expiry may be hours late.
@@ -10,12 +11,13 @@ package struct RegistrationExpiry: Sendable {
 
   private let directory: any RegistrationDirectory
   private let hubs: [HubName]
-  private let lifetime: Duration
+  private let lifetime: Duration?
   private let clock: any WallClock
 
-  /// An expiry of the hubs' registrations whose apps were last seen longer ago than `lifetime`.
+  /// An expiry of the hubs' registrations whose apps were last seen longer ago than `lifetime`; nil: those alone whose
+  /// validity has ended.
   package init(
-    directory: any RegistrationDirectory, hubs: [HubName], lifetime: Duration, clock: any WallClock = SystemWallClock()
+    directory: any RegistrationDirectory, hubs: [HubName], lifetime: Duration?, clock: any WallClock = SystemWallClock()
   ) {
     self.directory = directory
     self.hubs = hubs
@@ -39,7 +41,8 @@ package struct RegistrationExpiry: Sendable {
         let removed: Result<Int, RegistryError>
         do {
           let step = try await directory.expire(
-            seenBefore: now + (.zero - lifetime), hub: hub, of: rest, limit: Self.step, at: now)
+            seenBefore: lifetime.map { now + (.zero - $0) } ?? UnixTime(milliseconds: 0), hub: hub, of: rest,
+            limit: Self.step, at: now)
           removed = .success(step.removed)
           slice = step.last.flatMap(rest.after)
         } catch let error as RegistryError {

@@ -45,13 +45,14 @@ extension RemovedRegistration {
 package struct Tombstone: Hashable, Sendable {
   /// Why a registration was removed.
   package enum Cause: String, CaseIterable, Sendable {
-    /// Its user removed it.
+    /// Its user removed it. Of a part of an installation that was removed as a whole, the detail is the id of the
+    /// installation's own registration.
     case removed
     /// Another registration has taken its handle; the detail is the id of that registration.
     case merged
     /// The push service reported its handle dead; the detail is the reason given.
     case dead
-    /// Its app was not seen for too long.
+    /// Its app was not seen for too long, or did not renew it before its end.
     case expired
     /// Its user had too many; the detail is the id of the registration that took its place.
     case surplus
@@ -68,4 +69,7 @@ package struct Tombstone: Hashable, Sendable {
     self.detail = detail
     self.at = at
   }
+
+  /// Whether it is that of a part of an installation that was removed as a whole.
+  var isOfPart: Bool { cause == .removed && !detail.isEmpty }
 }

@@ -124,9 +124,10 @@ package enum APIRole {
     services.append(runtime.securityReports)
     services.append(settings.registry.spaceService(logger: runtime.logger))
     services.append(Listener(section: "api", service: frontEnd))
-    if let lifetime = settings.registrationLifetime {
+    // Clients of Azure give installations an end.
+    if settings.registrationLifetime != nil || settings.azure.isEnabled {
       let expiry = RegistrationExpiry(
-        directory: registry, hubs: hubs.map(\.hub.name), lifetime: lifetime, clock: runtime.clock)
+        directory: registry, hubs: hubs.map(\.hub.name), lifetime: settings.registrationLifetime, clock: runtime.clock)
       services.append(ExpiryService(expiry: expiry, logger: runtime.logger))
     }
     return (RoleServices(services: services, checks: checks), frontEnd)

@@ -4,7 +4,8 @@ import Metrics
 import Registry
 import ServiceLifecycle
 
-/// Removes the registrations of apps that have not contacted the front end for the configured time.
+/// Removes the registrations of apps that have not contacted the front end for the configured time, and those whose
+/// validity has ended.
 ///
 /// It takes one step a second. After it has checked all registrations, it starts again an hour later. It repeats a
 /// failed step after a minute. Several processes may run it on one registry.

@@ -36,16 +36,42 @@ import Testing
       ("Europe/Vienna", "time-zone:Europe.Vienna"),
       ("America/Argentina/Buenos_Aires", "time-zone:America.Argentina.Buenos_Aires"),
       ("Etc/GMT+5", "time-zone:Etc.GMT#5"), ("America/Port-au-Prince", "time-zone:America.Port-au-Prince"),
-      ("UTC", "time-zone:UTC"),
+      ("UTC", "time-zone:UTC"), ("GMT", "time-zone:GMT"), ("GMT+0", "time-zone:GMT#0"),
+      ("NZ-CHAT", "time-zone:NZ-CHAT"),
     ] {
       #expect(TimeZoneName.isKnown(zone) && Tag.timeZone(zone) == tag && TimeZoneName.named(by: tag) == zone)
     }
-    for name in ["Mars/Phobos", "CET", "GMT+1", "", "Europe/Vienna ", "/etc/localtime", "../UTC", "Europe/\0"] {
+    for name in [
+      "Mars/Phobos", "PST", "CEST", "GMT+1", "UTC+1", "cet", "", "Europe/Vienna ", "/etc/localtime", "../UTC",
+      "Europe/\0",
+    ] {
       #expect(!TimeZoneName.isKnown(name), "\(name)")
     }
     for tag in ["time-zone:", "time-zone:Mars.Phobos", "news", "timezone"] {
       #expect(TimeZoneName.named(by: tag) == nil)
     }
+  }
+
+  /// The links of the database's file `backward`, and its zones of fixed rules; phones report `GMT`.
+  @Test(
+    arguments: [
+      ("CET", 7200), ("CST6CDT", -18000), ("Cuba", -14400), ("EET", 10800), ("EST", -18000), ("EST5EDT", -14400),
+      ("Egypt", nil), ("Eire", 3600), ("GB", 3600), ("GB-Eire", 3600), ("GMT", 0), ("GMT+0", 0), ("GMT-0", 0),
+      ("GMT0", 0),
+      ("Greenwich", 0), ("HST", -36000), ("Hongkong", 28800), ("Iceland", 0), ("Iran", nil), ("Israel", 10800),
+      ("Jamaica", -18000), ("Japan", 32400), ("Kwajalein", 43200), ("Libya", 7200), ("MET", 7200), ("MST", -25200),
+      ("MST7MDT", -21600), ("NZ", 43200), ("NZ-CHAT", 45900), ("Navajo", -21600), ("PRC", 28800), ("PST8PDT", -25200),
+      ("Poland", 7200), ("Portugal", 3600), ("ROC", 28800), ("ROK", 32400), ("Singapore", 28800), ("Turkey", 10800),
+      ("UCT", 0), ("UTC", 0), ("Universal", 0), ("W-SU", 10800), ("WET", 3600), ("Zulu", 0),
+    ] as [(String, Int?)])
+  func namesWithoutASlashAreZones(name: String, offset: Int?) throws {
+    #expect(TimeZoneName.isKnown(name) && TimeZoneName.named(by: Tag.timeZone(name)) == name)
+    #expect(TimeZoneName.all.contains(name))
+    // In summer of the north.
+    let noon = try #require(LocalSendTime.parse("2026-07-01T12:00:00"))
+    let moment = LocalSendTime(inUTC: noon, defaultZone: "UTC").instant(in: name)
+    // The rules of two states changed in recent years, and the system's data may be older.
+    if let offset { #expect(moment == noon + .seconds(-offset)) }
   }
 
   private func put(_ app: Harness, _ id: Int, _ zone: String?) async throws {

@@ -89,6 +89,7 @@ import Testing
           ALTER TABLE registrations DROP COLUMN profile;
           ALTER TABLE registrations DROP COLUMN created_at;
           ALTER TABLE registrations DROP COLUMN seen_at;
+          ALTER TABLE registrations DROP COLUMN valid_until;
           PRAGMA user_version = 1
           """)
     }

@@ -28,6 +28,18 @@ import Testing
     #expect(try read(String(decoding: registration.json, as: UTF8.self)).registration == registration)
   }
 
+  @Test func whatClientsOfAzureGaveIsKept() throws {
+    let line = try read(
+      """
+      {\(Self.sound),"timeZone":"GMT","azure":{"service":"Gcm"},"validUntil":"2026-01-02T00:00:00Z",
+       "tags":["n"],"template":{"body":"{\\"data\\":{\\"a\\":\\"b\\"}}"}}
+      """)
+    #expect(line.registration.profile?.azure == ["service": "Gcm"])
+    #expect(line.registration.validUntil?.description == "2026-01-02T00:00:00.000Z")
+    #expect(line.registration.tags.contains("time-zone:GMT"))
+    #expect(try read(String(decoding: line.registration.json, as: UTF8.self)).registration == line.registration)
+  }
+
   @Test func minimalLineGetsDefaults() throws {
     let line = try read(#"{"user":"alice","platform":"apns","handle":"AB"}"#)
     #expect(!line.isIDGiven && !line.isCreationGiven)
@@ -72,6 +84,20 @@ import Testing
     ("{\(sound),\"installation\":\"i\",\"tags\":[\"installation:faceface\"]}", "tags: a tag with"),
     ("{\(sound),\"tags\":\"faceface\"}", "tags must be an array"),
     ("{\(sound),\"tags\":[\((0...121).map { "\"t\($0)\"" }.joined(separator: ","))]}", "tags[121] is one tag more"),
+    (
+      "{\(sound),\"tags\":[\((0...60).map { "\"t\($0)\"" }.joined(separator: ","))]}",
+      "tags must be at most 60 without a template"
+    ),
+    ("{\(sound),\"timeZone\":\"Mars/face\"}", "timeZone: must be a time zone of the IANA database"),
+    ("{\(sound),\"timeZone\":\"PST\"}", "timeZone: must be a time zone of the IANA database"),
+    ("{\(sound),\"locale\":\"de face\"}", "locale must be a language tag"),
+    ("{\(sound),\"locale\":\"de\",\"locale\":\"en\"}", "locale must be given once"),
+    ("{\(sound),\"attributes\":{\"a\":\"\\ud800\"}}", "attributes.a"),
+    ("{\(sound),\"validUntil\":\"faceface\"}", "validUntil must be a time"),
+    (
+      "{\(sound),\"template\":{\"body\":\"{}\",\"headers\":{\"apns-priority\":\"5\"}}}",
+      "template.headers.apns-priority: does not belong to this platform"
+    ),
     ("{\(sound),\"installation\":\"face face\"}", "installation: with its prefix"),
     ("{\(sound),\"registeredAt\":\"faceface\"}", "registeredAt must be a time"),
     ("{\(sound),\"lastSeen\":\"2126-01-01T00:00:00Z\"}", "lastSeen must not be in the future"),

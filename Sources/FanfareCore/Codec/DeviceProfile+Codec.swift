@@ -6,6 +6,7 @@ extension DeviceProfile: JSONWritable {
     json.member("timeZone", ifPresent: timeZone)
     if !attributes.isEmpty { json.member("attributes", sorted: attributes) }
     json.member("tile", ifPresent: tile)
+    if !azure.isEmpty { json.member("azure", sorted: azure) }
   }
 
   /// Writes the profile as it is stored. Equal profiles have equal bytes.
@@ -22,12 +23,17 @@ extension DeviceProfile: JSONWritable {
     return profile
   }
 
-  /// Reads one member, `tile` included, which apps give in another form. Otherwise like `readMember`.
+  /// Reads one member, `tile` and `azure` included, which apps do not give in this form. Otherwise like `readMember`.
   package mutating func readStoredMember(
     _ key: JSONReader.Key, from reader: inout JSONReader
   ) throws(JSONError) -> Bool {
-    guard "tile" ~= key else { return try readMember(key, from: &reader) }
-    tile = try SendFields.text(&reader, maximum: 4 * DeviceTemplate.maximumNameLength)
+    switch key {
+    case "tile": tile = try SendFields.text(&reader, maximum: 4 * DeviceTemplate.maximumNameLength)
+    case "azure":
+      azure = [:]
+      try reader.readObject { (key, reader) throws(JSONError) in azure[key.text] = try reader.readString() }
+    default: return try readMember(key, from: &reader)
+    }
     return true
   }
 

@@ -26,11 +26,13 @@ package struct Registration: Hashable, Sendable {
   package let seenAt: UnixTime
   /// Templates, language, time zone and attributes; nil if the app reported none.
   package let profile: DeviceProfile?
+  /// When the registration ends unless its app renews it; nil: never. Only installations have such an end.
+  package let validUntil: UnixTime?
 
   package init(
     id: RegistrationID, hub: HubName, user: String, platform: Platform, handle: String, tags: [String],
     installation: String?, registeredAt: UnixTime, createdAt: UnixTime, seenAt: UnixTime? = nil,
-    profile: DeviceProfile? = nil
+    profile: DeviceProfile? = nil, validUntil: UnixTime? = nil
   ) {
     self.id = id
     self.hub = hub
@@ -43,6 +45,7 @@ package struct Registration: Hashable, Sendable {
     self.createdAt = createdAt
     self.seenAt = max(seenAt ?? registeredAt, registeredAt)
     self.profile = profile
+    self.validUntil = validUntil
   }
 
   /// Whether it is a template or a secondary tile: if it has an installation, that has a registration of its own.
@@ -64,6 +67,7 @@ extension Registration: JSONWritable {
     json.member("registeredAt", registeredAt)
     json.member("createdAt", createdAt)
     json.member("lastSeen", seenAt)
+    json.member("validUntil", ifPresent: validUntil)
   }
 
   /// The registration as a JSON object.
@@ -121,6 +125,8 @@ package struct InstallationRequest: Hashable, Sendable {
   /// The installation's secondary tiles, each a registration of its own with its templates; they replace all former
   /// ones.
   package let tiles: [Tile]
+  /// When the installation ends unless it is renewed; nil: never.
+  package let validUntil: UnixTime?
   /// Whether the caller may register for any user: then the rules of ownership do not apply.
   package let isTrusted: Bool
 
@@ -130,10 +136,11 @@ package struct InstallationRequest: Hashable, Sendable {
     package let template: DeviceTemplate
     /// Tags that it has besides the installation's.
     package let tags: [String]
+    /// As `DeviceProfile.azure`, in addition to the installation's.
+    package let azure: [String: String]
 
-    package init(_ template: DeviceTemplate, tags: [String] = []) {
-      self.template = template
-      self.tags = tags
+    package init(_ template: DeviceTemplate, tags: [String] = [], azure: [String: String] = [:]) {
+      (self.template, self.tags, self.azure) = (template, tags, azure)
     }
   }
 
@@ -160,7 +167,9 @@ package struct InstallationRequest: Hashable, Sendable {
           templates: rows.compactMap { other in
             guard other.profile?.tile == name, let template = other.profile?.template else { return nil }
             // The registry adds the template's name.
-            return Template(template, tags: other.tags.filter { !row.tags.contains($0) && $0 != template.name })
+            return Template(
+              template, tags: other.tags.filter { !row.tags.contains($0) && $0 != template.name },
+              azure: other.profile?.azure ?? [:])
           })
       }
     }
@@ -168,7 +177,8 @@ package struct InstallationRequest: Hashable, Sendable {
 
   package init(
     installation: String, hub: HubName, user: String, platform: Platform, handle: String, tags: [String] = [],
-    profile: DeviceProfile? = nil, templates: [Template] = [], tiles: [Tile] = [], isTrusted: Bool = false
+    profile: DeviceProfile? = nil, templates: [Template] = [], tiles: [Tile] = [], validUntil: UnixTime? = nil,
+    isTrusted: Bool = false
   ) {
     self.installation = installation
     self.hub = hub
@@ -179,6 +189,7 @@ package struct InstallationRequest: Hashable, Sendable {
     self.profile = profile
     self.templates = templates
     self.tiles = tiles
+    self.validUntil = validUntil
     self.isTrusted = isTrusted
   }
 

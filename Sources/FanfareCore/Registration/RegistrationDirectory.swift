@@ -25,9 +25,11 @@ package protocol RegistrationDirectory: Sendable {
   func revise(_ former: Registration, by request: InstallationRequest, at now: UnixTime) async throws
     -> Registration
 
-  /// Removes registrations in a slice with an earlier `Registration.seenAt`, and leaves tombstones.
+  /// Removes registrations in a slice with an earlier `Registration.seenAt`, or a `validUntil` that has passed, and
+  /// leaves tombstones.
   ///
-  /// The registrations of one handle are removed together, in the slice or not: when none of them was seen since.
+  /// The registrations of one handle are removed together, in the slice or not: when none of them was seen since and is
+  /// still valid.
   /// Examines at most `limit` registrations of the slice, 1 or more.
   func expire(
     seenBefore: UnixTime, hub: HubName, of slice: RegistrationSlice, limit: Int, at now: UnixTime

@@ -11,6 +11,10 @@ package protocol RegistrationInquiry: Sendable {
     from user: String, hub: HubName, before last: RemovedRegistration.Position?, limit: Int, at now: UnixTime
   ) async throws -> [RemovedRegistration]
 
+  /// Whether a registration was removed because the installation was that it is a part of. It is known as long as its
+  /// tombstone.
+  func removedTogether(_ id: RegistrationID, hub: HubName) async throws -> Bool
+
   /// The registrations of a hub whose handles a push service reported dead, the earliest first, behind `last`, at most
   /// `limit`, 1 or more. They are known as long as their tombstones.
   func dead(

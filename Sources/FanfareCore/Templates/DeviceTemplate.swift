@@ -49,17 +49,19 @@ package struct DeviceProfile: Hashable, Sendable {
   package var attributes: [String: String]
   /// The name of the secondary tile on Windows whose channel the registration holds.
   package var tile: String?
+  /// The form in which a client of Azure's protocol gave the registration, for its answers alone; see `AzureHub`.
+  package var azure: [String: String]
 
   package init(
     template: DeviceTemplate? = nil, locale: String? = nil, timeZone: String? = nil, attributes: [String: String] = [:],
-    tile: String? = nil
+    tile: String? = nil, azure: [String: String] = [:]
   ) {
     (self.template, self.locale, self.timeZone, self.attributes) = (template, locale, timeZone, attributes)
-    self.tile = tile
+    (self.tile, self.azure) = (tile, azure)
   }
 
   /// Whether there is nothing to store.
   package var isEmpty: Bool {
-    template == nil && locale == nil && timeZone == nil && attributes.isEmpty && tile == nil
+    template == nil && locale == nil && timeZone == nil && attributes.isEmpty && tile == nil && azure.isEmpty
   }
 }

@@ -1,5 +1,4 @@
 import FanfareCore
-import Foundation
 import Hummingbird
 
 /// Divides a send in local time into scheduled sends, one for each moment at which a time zone in use has that time.
@@ -63,7 +62,7 @@ struct LocalSends: Sendable {
   /// The parts under a claim: of all that there may be, those in the schedule.
   private func accepted(under claim: SendClaim, _ time: LocalSendTime, hub: HubName) async throws -> [Answer] {
     var answers: [Answer] = []
-    let possible = try await zones(of: hub) + TimeZone.knownTimeZoneIdentifiers.filter(TimeZoneName.isKnown)
+    let possible = try await zones(of: hub) + TimeZoneName.all
     for part in LocalPart.all(of: time, zones: possible) {
       guard let held = try await intake.schedule.scheduled(claim.sendID(line: part.line), hub: hub) else { continue }
       var zones = [time.defaultZone]

@@ -23,7 +23,8 @@ struct Installation {
       return row.profile?.template.map { template in
         // The registry adds the template's name.
         InstallationRequest.Template(
-          template, tags: row.tags.filter { !shared.contains($0) && $0 != template.name })
+          template, tags: row.tags.filter { !shared.contains($0) && $0 != template.name },
+          azure: row.profile?.azure ?? [:])
       }
     }
   }

@@ -116,7 +116,7 @@ enum ImportJudgement {
     let next = Registration(
       id: id, hub: new.hub, user: new.user, platform: new.platform, handle: new.handle, tags: new.tags,
       installation: new.installation, registeredAt: new.registeredAt, createdAt: createdAt, seenAt: new.seenAt,
-      profile: new.profile)
+      profile: new.profile, validUntil: new.validUntil)
     if let stored, stored == next, stored.user.hasSameBytes(as: next.user) {
       self = .unchanged
     } else if [stored, holder, installed].contains(where: { ($0?.seenAt ?? new.seenAt) > new.seenAt }) {

@@ -14,6 +14,7 @@ package import FanfareCore
 ///   import.
 /// - `createdAt`: when the user first registered the device; at most `registeredAt`, which is the default.
 /// - `lastSeen`: when the app was last seen; at least `registeredAt`, which is the default.
+/// - `validUntil`: when the registration ends unless its app renews it, optional.
 /// - `template`, `locale`, `timeZone`, `attributes`, `tile`: the device's profile, optional. A registration with a
 ///   template exists for it alone, beside the one without; one of an installation needs a name.
 package struct RegistrationLine: Sendable {
@@ -36,7 +37,7 @@ package struct RegistrationLine: Sendable {
   /// Decodes a line. The error names the member, never its value.
   package init(_ bytes: ArraySlice<UInt8>, number: Int, hub: HubName, at now: UnixTime) throws(JSONError) {
     var members = Members()
-    var reader = try JSONReader(bytes)
+    var reader = try JSONReader(bytes, refusesLoneSurrogates: true)
     let latest = now + Self.leeway
     try reader.readObject { (key, reader) throws(JSONError) in try members.read(key, from: &reader, notAfter: latest) }
     try reader.finish()
@@ -57,7 +58,9 @@ package struct RegistrationLine: Sendable {
     var registeredAt: UnixTime?
     var createdAt: UnixTime?
     var seenAt: UnixTime?
+    var validUntil: UnixTime?
     var profile = DeviceProfile()
+    private var profiled: Set<String> = []
 
     mutating func read(
       _ key: JSONReader.Key, from reader: inout JSONReader, notAfter latest: UnixTime
@@ -99,10 +102,15 @@ package struct RegistrationLine: Sendable {
       case "registeredAt": registeredAt = try time(registeredAt, &reader)
       case "createdAt": createdAt = try time(createdAt, &reader)
       case "lastSeen": seenAt = try time(seenAt, &reader)
+      case "validUntil":
+        guard validUntil == nil else { throw reader.duplicateMember() }
+        validUntil = try reader.readTime()
+        guard validUntil != nil else { throw reader.error("must be a time (RFC 3339)") }
       default:
         guard try profile.readStoredMember(key, from: &reader) else {
           throw JSONError(field: "", problem: "has an unknown member")
         }
+        guard profiled.insert(key.text).inserted else { throw reader.duplicateMember() }
       }
     }
 
@@ -117,10 +125,17 @@ package struct RegistrationLine: Sendable {
       if let problem = DeviceHandle.problem(with: handle, platform: platform) {
         throw JSONError(field: "handle", problem: problem)
       }
+      let tagCount = tags?.count { !Tag.isReserved($0) } ?? 0
+      guard profile.template != nil || tagCount <= Tag.maximumCount else {
+        throw JSONError(field: "tags", problem: "must be at most \(Tag.maximumCount) without a template")
+      }
       let registeredAt = registeredAt ?? seenAt ?? now
       let (tags, profile): ([String], DeviceProfile?)
       do throws(RegistryError) {
         profile = try RegistrationRules.profile(self.profile, for: platform)
+        if let zone = profile?.timeZone, !TimeZoneName.isKnown(zone) {
+          throw RegistryError(.forbidden, "timeZone: \(TimeZoneName.expectation)")
+        }
         tags = try RegistrationRules.tags(
           of: user, given: self.tags ?? [], installation: installation, timeZone: profile?.timeZone,
           // A client of Azure may give the tag of an installation that the registration is not.
@@ -132,7 +147,7 @@ package struct RegistrationLine: Sendable {
         id: id ?? .random(), hub: hub, user: user, platform: platform,
         handle: DeviceHandle.normalized(handle, platform: platform), tags: tags, installation: installation,
         registeredAt: registeredAt, createdAt: min(createdAt ?? registeredAt, registeredAt), seenAt: seenAt,
-        profile: profile)
+        profile: profile, validUntil: validUntil)
     }
   }
 }

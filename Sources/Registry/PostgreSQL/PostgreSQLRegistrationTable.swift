@@ -111,7 +111,7 @@ struct PostgreSQLRegistrationTable: RegistrationTable {
         hub, id, .text(registration.user), platform, .text(address), .text(registration.heldInstallation),
         .texts(registration.tags), .time(registration.registeredAt), .time(registration.createdAt),
         .time(registration.seenAt > registration.registeredAt ? registration.seenAt : nil),
-        .text(registration.profileText),
+        .text(registration.profileText), .time(registration.validUntil),
       ])
     try connection.query(
       Self.updateHandle, [hub, .text(address), id, platform, .time(registration.registeredAt)])
@@ -169,7 +169,7 @@ struct PostgreSQLRegistrationTable: RegistrationTable {
         .text(hub.rawValue), .id(registration.id), .text(registration.user), .int2(registration.storedPlatform),
         .text(registration.address), .text(registration.heldInstallation), .texts(registration.tags),
         .time(registration.registeredAt), .time(registration.createdAt), .time(registration.seenAt), .time(now),
-        .time(end), .text(registration.profileText),
+        .time(end), .text(registration.profileText), .time(registration.validUntil),
       ])
   }
 
@@ -198,9 +198,14 @@ struct PostgreSQLRegistrationTable: RegistrationTable {
     return Tombstone(cause: cause, detail: try rows.text(0, 1), at: UnixTime(milliseconds: try rows.integer(0, 2)))
   }
 
-  func scan(seenBefore moment: UnixTime, of slice: RegistrationSlice, limit: Int) throws -> ExpiryScan {
+  func scan(
+    seenBefore moment: UnixTime, of slice: RegistrationSlice, limit: Int, at now: UnixTime
+  ) throws -> ExpiryScan {
     let rows = try connection.query(
-      Self.scanSeen, [.text(hub.rawValue), .id(slice.first), .id(slice.last), .int8(Int64(limit)), .time(moment)])
+      Self.scanSeen,
+      [
+        .text(hub.rawValue), .id(slice.first), .id(slice.last), .int8(Int64(limit)), .time(moment), .time(now),
+      ])
     var row = 0
     return try ExpiryScan(of: slice, limit: limit) {
       guard row < rows.count else { return nil }
@@ -335,11 +340,12 @@ extension PostgreSQLRegistrationTable {
   private static let upsert = PreparedStatement(
     """
     INSERT INTO registrations (hub, id, username, platform, handle, installation, tags, registered_at, created_at,
-      seen_at, profile)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+      seen_at, profile, valid_until)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
     ON CONFLICT (hub, id) DO UPDATE SET username = excluded.username, platform = excluded.platform, handle = excluded.handle,
       installation = excluded.installation, tags = excluded.tags, registered_at = excluded.registered_at,
-      created_at = excluded.created_at, seen_at = excluded.seen_at, profile = excluded.profile, expires_at = NULL
+      created_at = excluded.created_at, seen_at = excluded.seen_at, profile = excluded.profile,
+      valid_until = excluded.valid_until, expires_at = NULL
     """)
   private static let upsertTags = PreparedStatement(
     """
@@ -371,8 +377,10 @@ extension PostgreSQLRegistrationTable {
     ) SELECT tag FROM found WHERE left(tag, length($2)) = $2 LIMIT $3
     """)
   /// The columns of a quarantined registration, as `StoredRegistration` reads them.
-  static let quarantineColumns =
-    "id, username, platform, handle, installation, tags, registered_at, created_at, NULL::bigint, seen_at, profile"
+  static let quarantineColumns = """
+    id, username, platform, handle, installation, tags, registered_at, created_at, NULL::bigint, seen_at, profile,
+    valid_until
+    """
   private static let selectQuarantined = PreparedStatement(
     "SELECT \(quarantineColumns) FROM quarantine WHERE hub = $1 AND id = $2 AND ends_at > $3")
   private static let selectQuarantinedHandle = PreparedStatement(
@@ -390,19 +398,22 @@ extension PostgreSQLRegistrationTable {
   private static let insertQuarantined = PreparedStatement(
     """
     INSERT INTO quarantine (hub, id, username, platform, handle, installation, tags, registered_at, created_at, seen_at,
-      dropped_at, ends_at, profile)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+      dropped_at, ends_at, profile, valid_until)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
     ON CONFLICT (hub, id) DO UPDATE SET username = excluded.username, platform = excluded.platform,
       handle = excluded.handle, installation = excluded.installation, tags = excluded.tags,
       registered_at = excluded.registered_at, created_at = excluded.created_at, seen_at = excluded.seen_at,
-      dropped_at = excluded.dropped_at, ends_at = excluded.ends_at, profile = excluded.profile
+      dropped_at = excluded.dropped_at, ends_at = excluded.ends_at, profile = excluded.profile,
+      valid_until = excluded.valid_until
     """)
   private static let deleteQuarantined = PreparedStatement("DELETE FROM quarantine WHERE hub = $1 AND id = $2")
   private static let deleteTombstone = PreparedStatement(
     "DELETE FROM tombstones WHERE hub = $1 AND registration = $2")
   private static let scanSeen = PreparedStatement(
     """
-    SELECT id, username IS NOT NULL AND registered_at < $5 AND (seen_at IS NULL OR seen_at < $5) FROM registrations
+    SELECT id, username IS NOT NULL AND (registered_at < $5 AND (seen_at IS NULL OR seen_at < $5)
+      OR valid_until IS NOT NULL AND valid_until <= $6)
+    FROM registrations
     WHERE hub = $1 AND id >= $2 AND id <= $3 ORDER BY id LIMIT $4
     """)
 }

@@ -136,7 +136,7 @@ extension PostgreSQLRegistry: RegistrationDirectory {
   ) async throws -> ExpiryStep {
     // Read without locks: usually there is nothing to remove.
     let scan = try await read {
-      try PostgreSQLRegistrationTable($0, hub).scan(seenBefore: seenBefore, of: slice, limit: max(1, limit))
+      try PostgreSQLRegistrationTable($0, hub).scan(seenBefore: seenBefore, of: slice, limit: max(1, limit), at: now)
     }
     let (removed, examined) = try await remove(scan.stale, at: now) { connection, id in
       try PostgreSQLRegistrationTable(connection, hub).expire(id, seenBefore: seenBefore, at: now)
@@ -194,6 +194,10 @@ extension PostgreSQLRegistry: RegistrationInquiry {
       let rows = try connection.query(Self.countTag, [.text(hub.rawValue), .text(tag), .int8(Int64(limit))])
       return Int(try rows.integer(0, 0))
     }
+  }
+
+  package func removedTogether(_ id: RegistrationID, hub: HubName) async throws -> Bool {
+    try await tombstone(of: id, hub: hub)?.isOfPart ?? false
   }
 
   package func removed(
@@ -266,7 +270,7 @@ extension PostgreSQLRegistry: QuarantineStore {
         guard let registration = try StoredRegistration(rows, row, hub: page.hub).registration else {
           throw StoredRegistration.damaged
         }
-        return (registration, UnixTime(milliseconds: try rows.integer(row, 11)))
+        return (registration, UnixTime(milliseconds: try rows.integer(row, 12)))
       }
       return try PostgreSQLRegistrationTable(connection, page.hub)
         .restore(found, of: page, isTrial: isTrial, within: limits, at: now)

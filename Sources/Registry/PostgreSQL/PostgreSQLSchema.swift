@@ -10,7 +10,8 @@ package enum PostgreSQLSchema {
   ///
   /// - registrations: by id, so that a slice of the id space is one range of the key. A row without username is an
   ///   issued id, which `expires_at` limits. `platform` holds a bit of `PlatformSet`. `created_at` is when the present
-  ///   user registered first; `seen_at` is set if the app was seen after `registered_at`. Times are Unix milliseconds.
+  ///   user registered first; `seen_at` is set if the app was seen after `registered_at`, `valid_until` if it gave an end.
+  ///   Times are Unix milliseconds.
   /// - handles: the holder of each handle; concurrent claims of a handle meet at its key. An issued id that holds a
   ///   handle has no platform.
   /// - installations: the registration of each installation.
@@ -289,6 +290,10 @@ package enum PostgreSQLSchema {
         SELECT n.created_at FROM templates AS n
         WHERE n.hub = templates.hub AND n.name = templates.name AND n.version = templates.version + 1
       ) WHERE removed_at IS NULL;
+      """,
+      """
+      ALTER TABLE registrations ADD COLUMN valid_until bigint;
+      ALTER TABLE quarantine ADD COLUMN valid_until bigint;
       """,
     ])
 }

@@ -3,8 +3,10 @@ import PostgreSQL
 
 extension StoredRegistration {
   /// The columns that `init(_:_:hub:)` reads.
-  static let postgreSQLColumns =
-    "id, username, platform, handle, installation, tags, registered_at, created_at, expires_at, seen_at, profile"
+  static let postgreSQLColumns = """
+    id, username, platform, handle, installation, tags, registered_at, created_at, expires_at, seen_at, profile,
+    valid_until
+    """
 
   /// Reads a row of ``postgreSQLColumns``. Throws ``damaged``.
   init(_ rows: ResultRows, _ row: Int, hub: HubName) throws {
@@ -19,7 +21,8 @@ extension StoredRegistration {
         tags: try rows.texts(row, 5), installation: try rows.optionalText(row, 4), registeredAt: registeredAt,
         createdAt: UnixTime(milliseconds: try rows.integer(row, 7)),
         seenAt: try rows.optionalInteger(row, 9).map { UnixTime(milliseconds: $0) },
-        profile: try rows.optionalText(row, 10))
+        profile: try rows.optionalText(row, 10),
+        validUntil: try rows.optionalInteger(row, 11).map { UnixTime(milliseconds: $0) })
     }
     self.init(
       id: id, handle: handle, registeredAt: registeredAt,

@@ -29,10 +29,10 @@ struct RegistrationCopy {
   func copyRegistrations() throws {
     try copy(
       into: "registrations",
-      "id, username, platform, handle, installation, tags, registered_at, created_at, seen_at, profile"
+      "id, username, platform, handle, installation, tags, registered_at, created_at, seen_at, profile, valid_until"
     ) { rows in
       for place in order {
-        try rows.row(columns: 11)
+        try rows.row(columns: 12)
         rows.text(hub.rawValue)
         rows.uuid(high: registrations[place].id.high, low: registrations[place].id.low)
         rows.text(registrations[place].user)
@@ -48,6 +48,7 @@ struct RegistrationCopy {
           rows.null()
         }
         if let profile = registrations[place].profileText { rows.text(profile) } else { rows.null() }
+        if let end = registrations[place].validUntil { rows.int8(end.milliseconds) } else { rows.null() }
       }
     }
   }

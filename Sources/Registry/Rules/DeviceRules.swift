@@ -106,11 +106,12 @@ extension RegistrationTable {
     return removed
   }
 
-  /// Removes registrations as their user would.
-  func removeAll(_ registrations: [Registration], at now: UnixTime) throws {
+  /// Removes registrations as their user would; `whole` is that of the installation that they are parts of, if it is
+  /// removed too.
+  func removeAll(_ registrations: [Registration], with whole: RegistrationID? = nil, at now: UnixTime) throws {
     for registration in registrations {
       guard let stored = try findToRemove(registration.id, at: now) else { continue }
-      try remove(stored, leaving: Tombstone(cause: .removed, detail: "", at: now))
+      try remove(stored, leaving: Tombstone(cause: .removed, detail: whole?.description ?? "", at: now))
     }
   }
 

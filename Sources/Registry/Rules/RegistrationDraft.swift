@@ -11,6 +11,7 @@ struct RegistrationDraft: Sendable {
   let tags: [String]
   let installation: String?
   let profile: DeviceProfile?
+  let validUntil: UnixTime?
   let isTrusted: Bool
 
   init(_ request: RegistrationRequest) throws(RegistryError) {
@@ -19,6 +20,7 @@ struct RegistrationDraft: Sendable {
     tags = try RegistrationRules.tags(
       of: request.user, given: request.tags, timeZone: request.profile?.timeZone, isTrusted: request.isTrusted)
     profile = try RegistrationRules.profile(request.profile, for: request.platform)
+    validUntil = nil
     isTrusted = request.isTrusted
   }
 
@@ -43,11 +45,13 @@ struct RegistrationDraft: Sendable {
       }
       profile = profile ?? DeviceProfile()
       profile?.template = template.template
+      profile?.azure.merge(template.azure) { $1 }
     }
     tags = try RegistrationRules.tags(
       of: request.user, given: given, installation: request.installation, timeZone: profile?.timeZone,
       isTrusted: request.isTrusted)
     self.profile = try RegistrationRules.profile(profile, for: request.platform)
+    validUntil = request.validUntil
     isTrusted = request.isTrusted
   }
 
@@ -68,7 +72,8 @@ struct RegistrationDraft: Sendable {
     return Registration(
       id: id, hub: hub, user: user, platform: platform, handle: handle, tags: tags,
       installation: installation ?? kept, registeredAt: now,
-      createdAt: RegistrationRules.createdAt(by: user, replacing: stored, at: now), profile: profile)
+      createdAt: RegistrationRules.createdAt(by: user, replacing: stored, at: now), profile: profile,
+      validUntil: kept == nil ? validUntil : stored?.validUntil)
   }
 
   /// The registration as a revision of a stored one: `registeredAt` changes only with the user, platform or handle.
@@ -78,7 +83,8 @@ struct RegistrationDraft: Sendable {
     return Registration(
       id: former.id, hub: former.hub, user: user, platform: platform, handle: handle, tags: tags,
       installation: installation, registeredAt: isSame ? former.registeredAt : now,
-      createdAt: RegistrationRules.createdAt(by: user, replacing: former, at: now), seenAt: now, profile: profile)
+      createdAt: RegistrationRules.createdAt(by: user, replacing: former, at: now), seenAt: now, profile: profile,
+      validUntil: validUntil)
   }
 }
 
@@ -150,6 +156,9 @@ extension RegistrationRules {
     guard template.name.isStorable, template.name.unicodeScalars.count <= DeviceTemplate.maximumNameLength else {
       throw refused(
         "template.name: must have at most \(DeviceTemplate.maximumNameLength) characters and no control characters")
+    }
+    for name in template.headers.keys.sorted() where PushHeader.platform(of: name) != platform {
+      throw refused("template.headers.\(name): does not belong to this platform")
     }
     let compiled: ContentTemplate
     do throws(TemplateError) { compiled = try template.compiled(for: platform) } catch {

@@ -62,8 +62,9 @@ protocol RegistrationTable {
   func weights(of tags: [String]) throws -> [Int]
   /// Estimates how many registrations the hub has.
   func size() throws -> Int
-  /// Looks through the first `limit` registrations of the slice for those last seen before the moment, without a lock.
-  func scan(seenBefore moment: UnixTime, of slice: RegistrationSlice, limit: Int) throws -> ExpiryScan
+  /// Looks through the first `limit` registrations of the slice for those last seen before the moment, and those whose
+  /// validity has ended; without a lock.
+  func scan(seenBefore moment: UnixTime, of slice: RegistrationSlice, limit: Int, at now: UnixTime) throws -> ExpiryScan
 }
 
 /// The metric of surplus devices that were removed.
@@ -177,7 +178,8 @@ extension RegistrationTable {
     guard claim.stored != nil || quarantined != nil || draft.isTrusted else { throw RegistrationRules.gone }
     let registration = draft.registration(
       id, replacing: claim.stored?.registration ?? quarantined, keeping: claim.stored?.registration?.heldInstallation,
-      at: now)
+      at: now
+    ).seen(after: claim.stored?.registration)
     guard draft.isTrusted || claim.mayBecome(registration, insteadOf: quarantined) else {
       throw RegistrationRules.gone
     }
@@ -193,14 +195,15 @@ extension RegistrationTable {
     let claim = try claim(installation: installation, handle: draft.native.handle, at: now)
     let quarantined = claim.stored == nil ? try quarantined(.id(claim.id), at: now) : nil
     var registration = draft.native.registration(
-      claim.id, replacing: claim.stored?.registration ?? quarantined, at: now)
+      claim.id, replacing: claim.stored?.registration ?? quarantined, at: now
+    ).seen(after: claim.stored?.registration)
     guard draft.native.isTrusted || claim.mayBecome(registration, insteadOf: quarantined) else {
       throw RegistryError(.gone, "the installation belongs to another user")
     }
     let parts = try InstallationParts(self, installation, own: claim.id, draft)
     if !parts.isEmpty, registration == claim.stored?.registration { registration = registration.seenLater }
     func make(_ draft: RegistrationDraft, _ stored: Registration?) -> Registration {
-      draft.registration(stored?.id ?? .random(), replacing: stored, at: now)
+      draft.registration(stored?.id ?? .random(), replacing: stored, at: now).seen(after: stored)
     }
     try replace(parts.templates, by: draft.templates, at: now, make: make)
     let surplus = try put(registration, in: claim, insteadOf: quarantined, within: limits, at: now)
@@ -267,7 +270,7 @@ extension RegistrationTable {
 
   /// `RegistrationDirectory.revise` within the transaction.
   func revise(_ former: Registration, by draft: InstallationDraft, at now: UnixTime) throws -> Registration {
-    var next = draft.native.revision(of: former, at: now)
+    var next = draft.native.revision(of: former, at: now).seen(after: former)
     guard
       draft.native.isTrusted
         || RegistrationRules.mayReplace(former, user: next.user, platform: next.platform, handle: next.handle)
@@ -281,7 +284,8 @@ extension RegistrationTable {
     let parts = try InstallationParts(self, installation, own: former.id, draft)
     if !parts.isEmpty, next == stored { next = next.seenLater }
     func make(_ draft: RegistrationDraft, _ stored: Registration?) -> Registration {
-      stored.map { draft.revision(of: $0, at: now) } ?? draft.registration(.random(), replacing: nil, at: now)
+      stored.map { draft.revision(of: $0, at: now).seen(after: $0) }
+        ?? draft.registration(.random(), replacing: nil, at: now)
     }
     try replace(parts.templates, by: draft.templates, at: now, make: make)
     try place(next, in: claim, at: now)
@@ -302,7 +306,7 @@ extension RegistrationTable {
       guard condition?(quarantined) ?? true else { throw RegistrationRules.changed }
       try endQuarantine(of: quarantined, at: now)
       if let installation = quarantined.heldInstallation {
-        try removeAll(parts(ofInstallation: installation, besides: id), at: now)
+        try removeAll(parts(ofInstallation: installation, besides: id), with: id, at: now)
       }
       return
     }
@@ -312,13 +316,15 @@ extension RegistrationTable {
     guard registration.user.hasSameBytes(as: user) else { throw RegistrationRules.unknown }
     try remove(stored, leaving: Tombstone(cause: .removed, detail: "", at: now))
     if let installation = registration.heldInstallation {
-      try removeAll(parts(ofInstallation: installation, besides: id), at: now)
+      try removeAll(parts(ofInstallation: installation, besides: id), with: id, at: now)
     }
   }
 
-  /// Removes the device of a registration that `scan` found. Returns nothing when its app has been seen since.
+  /// Removes the device of a registration that `scan` found. Returns nothing when its app has renewed it since.
   func expire(_ id: RegistrationID, seenBefore moment: UnixTime, at now: UnixTime) throws -> [RegistrationID] {
-    try removeDevice(of: id, leaving: Tombstone(cause: .expired, detail: "", at: now)) { $0.seenAt >= moment }
+    try removeDevice(of: id, leaving: Tombstone(cause: .expired, detail: "", at: now)) {
+      $0.seenAt >= moment && $0.validUntil.map { $0 > now } ?? true
+    }
   }
 
   /// `RegistrationDirectory.list`.
@@ -354,10 +360,19 @@ private struct InstallationParts {
 
 extension Registration {
   /// The registration, seen a millisecond later: so that it differs from the one that had other templates.
-  fileprivate var seenLater: Registration {
+  fileprivate var seenLater: Registration { seen(after: seenAt) }
+
+  /// Seen after the different one that it replaces: no later state of a registration equals an earlier one.
+  fileprivate func seen(after stored: Registration?) -> Registration {
+    guard let stored, stored.seenAt >= seenAt, stored != self else { return self }
+    return seen(after: stored.seenAt)
+  }
+
+  private func seen(after moment: UnixTime) -> Registration {
     Registration(
       id: id, hub: hub, user: user, platform: platform, handle: handle, tags: tags, installation: installation,
-      registeredAt: registeredAt, createdAt: createdAt, seenAt: seenAt + .milliseconds(1), profile: profile)
+      registeredAt: registeredAt, createdAt: createdAt, seenAt: moment + .milliseconds(1), profile: profile,
+      validUntil: validUntil)
   }
 
   /// Whether the registration is of the audience, as far as its own user and tags show that.

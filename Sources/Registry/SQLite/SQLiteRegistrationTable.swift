@@ -79,11 +79,12 @@ struct SQLiteRegistrationTable: RegistrationTable {
     }
     let sql = """
       INSERT INTO registrations (hub, id, user, platform, handle, installation, tags, registered_at, created_at,
-        seen_at, profile)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        seen_at, profile, valid_until)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT (hub, id) DO UPDATE SET user = excluded.user, platform = excluded.platform, handle = excluded.handle,
         installation = excluded.installation, tags = excluded.tags, registered_at = excluded.registered_at,
-        created_at = excluded.created_at, seen_at = excluded.seen_at, profile = excluded.profile, expires_at = NULL
+        created_at = excluded.created_at, seen_at = excluded.seen_at, profile = excluded.profile,
+        valid_until = excluded.valid_until, expires_at = NULL
       """
     try execute(
       sql,
@@ -92,7 +93,7 @@ struct SQLiteRegistrationTable: RegistrationTable {
         registration.heldInstallation, registration.tags.joined(separator: "\n"),
         registration.registeredAt.milliseconds, registration.createdAt.milliseconds,
         registration.seenAt > registration.registeredAt ? registration.seenAt.milliseconds : nil,
-        registration.profileText,
+        registration.profileText, registration.validUntil?.milliseconds,
       ])
     let former = claim.stored?.registration?.tags ?? []
     // Usually an app starts and registers with the same tags again.
@@ -176,13 +177,15 @@ struct SQLiteRegistrationTable: RegistrationTable {
   }
 
   /// The columns of a quarantined registration, as `StoredRegistration` reads them.
-  static let quarantineColumns =
-    "id, username, platform, handle, installation, tags, registered_at, NULL, created_at, seen_at, profile"
+  static let quarantineColumns = """
+    id, username, platform, handle, installation, tags, registered_at, NULL, created_at, seen_at, profile, valid_until
+    """
 
   func quarantine(_ registration: Registration, at now: UnixTime, until end: UnixTime) throws {
     let sql = """
       INSERT OR REPLACE INTO quarantine (hub, id, username, platform, handle, installation, tags, registered_at,
-        created_at, seen_at, dropped_at, ends_at, profile) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        created_at, seen_at, dropped_at, ends_at, profile, valid_until)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """
     try execute(
       sql,
@@ -190,7 +193,7 @@ struct SQLiteRegistrationTable: RegistrationTable {
         hub.rawValue, registration.id.data, registration.user, registration.storedPlatform, registration.address,
         registration.heldInstallation, registration.tags.joined(separator: "\n"),
         registration.registeredAt.milliseconds, registration.createdAt.milliseconds, registration.seenAt.milliseconds,
-        now.milliseconds, end.milliseconds, registration.profileText,
+        now.milliseconds, end.milliseconds, registration.profileText, registration.validUntil?.milliseconds,
       ])
   }
 
@@ -220,14 +223,21 @@ struct SQLiteRegistrationTable: RegistrationTable {
     try execute("DELETE FROM tombstones WHERE hub = ? AND registration = ?", [hub.rawValue, id.data])
   }
 
-  func scan(seenBefore moment: UnixTime, of slice: RegistrationSlice, limit: Int) throws -> ExpiryScan {
+  func scan(
+    seenBefore moment: UnixTime, of slice: RegistrationSlice, limit: Int, at now: UnixTime
+  ) throws -> ExpiryScan {
     let sql = """
-      SELECT id, user IS NOT NULL AND max(registered_at, coalesce(seen_at, 0)) < ? FROM registrations
+      SELECT id, user IS NOT NULL
+        AND (max(registered_at, coalesce(seen_at, 0)) < ? OR valid_until IS NOT NULL AND valid_until <= ?)
+      FROM registrations
       WHERE hub = ? AND id >= ? AND id <= ? ORDER BY id LIMIT ?
       """
     let statement = try db.cachedStatement(sql: sql)
     let rows = try Row.fetchCursor(
-      statement, arguments: [moment.milliseconds, hub.rawValue, slice.first.data, slice.last.data, limit])
+      statement,
+      arguments: [
+        moment.milliseconds, now.milliseconds, hub.rawValue, slice.first.data, slice.last.data, limit,
+      ])
     return try ExpiryScan(of: slice, limit: limit) {
       try rows.next().map { (try statement.registrationID(at: 0), $0[1]) }
     }

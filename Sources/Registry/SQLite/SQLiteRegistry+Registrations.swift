@@ -118,7 +118,7 @@ extension SQLiteRegistry: RegistrationDirectory {
   ) async throws -> ExpiryStep {
     // Read without the write lock: usually there is nothing to remove.
     let scan = try await read { db in
-      try SQLiteRegistrationTable(db, hub).scan(seenBefore: seenBefore, of: slice, limit: max(1, limit))
+      try SQLiteRegistrationTable(db, hub).scan(seenBefore: seenBefore, of: slice, limit: max(1, limit), at: now)
     }
     guard !scan.stale.isEmpty else { return ExpiryStep(removed: 0, last: scan.last) }
     let removed = try await write(at: now) { db in
@@ -167,6 +167,10 @@ extension SQLiteRegistry: RegistrationInquiry {
         sql: "SELECT count(*) FROM (SELECT 1 FROM tags WHERE tag = ? AND hub = ? LIMIT ?)")
       return try Int.fetchOne(count, arguments: [tag, hub.rawValue, limit]) ?? 0
     }
+  }
+
+  package func removedTogether(_ id: RegistrationID, hub: HubName) async throws -> Bool {
+    try await tombstone(of: id, hub: hub)?.isOfPart ?? false
   }
 
   package func removed(
@@ -237,7 +241,7 @@ extension SQLiteRegistry: QuarantineStore {
         guard let registration = try StoredRegistration(row, hub: page.hub).registration else {
           throw StoredRegistration.damaged
         }
-        return (registration, UnixTime(milliseconds: row[11]))
+        return (registration, UnixTime(milliseconds: row[12]))
       }
       return try table.restore(found, of: page, isTrial: isTrial, within: limits, at: now)
     }

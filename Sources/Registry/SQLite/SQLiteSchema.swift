@@ -11,7 +11,7 @@ enum SQLiteSchema {
   /// - registrations: clustered by id, so that a slice of the id space is one range. A row without user is an issued
   ///   id, which `expires_at` limits. `platform` holds a bit of `PlatformSet`; `tags` one tag per line: the exact keys
   ///   of the rows in `tags`, which need no second index for that reason. Times are Unix milliseconds. `seen_at` is set
-  ///   if the app was seen after `registered_at`.
+  ///   if the app was seen after `registered_at`, `valid_until` if its app gave an end.
   /// - tags: the tag comes before the hub in the key, so that the first column decides nearly every comparison of a
   ///   search. A row repeats the columns of its registration that a push needs, so that a look-up searches one tree
   ///   instead of two; every change must update both. Broadcasts walk the key: the ids under a tag, in order.
@@ -295,6 +295,10 @@ enum SQLiteSchema {
       SELECT n.created_at FROM templates AS n
       WHERE n.hub = templates.hub AND n.name = templates.name AND n.version = templates.version + 1
     ) WHERE removed_at IS NULL;
+    """,
+    """
+    ALTER TABLE registrations ADD COLUMN valid_until INTEGER;
+    ALTER TABLE quarantine ADD COLUMN valid_until INTEGER;
     """,
   ]
 

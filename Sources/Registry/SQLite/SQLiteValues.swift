@@ -4,8 +4,9 @@ import GRDB
 
 extension StoredRegistration {
   /// The columns that `init(_:hub:)` reads.
-  static let sqliteColumns =
-    "id, user, platform, handle, installation, tags, registered_at, expires_at, created_at, seen_at, profile"
+  static let sqliteColumns = """
+    id, user, platform, handle, installation, tags, registered_at, expires_at, created_at, seen_at, profile, valid_until
+    """
 
   /// Reads a row of ``sqliteColumns``. Throws ``damaged``.
   init(_ row: Row, hub: HubName) throws {
@@ -17,7 +18,8 @@ extension StoredRegistration {
         stored: id, hub: hub, user: user, platform: row[2], address: row[3],
         tags: Self.tags(in: row[5]), installation: row[4],
         registeredAt: registeredAt, createdAt: UnixTime(milliseconds: row[8]),
-        seenAt: (row[9] as Int64?).map { UnixTime(milliseconds: $0) }, profile: row[10])
+        seenAt: (row[9] as Int64?).map { UnixTime(milliseconds: $0) }, profile: row[10],
+        validUntil: (row[11] as Int64?).map { UnixTime(milliseconds: $0) })
     }
     self.init(
       id: id, handle: row[3], registeredAt: registeredAt,

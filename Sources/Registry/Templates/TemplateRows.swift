@@ -61,7 +61,8 @@ extension Registration {
   /// Reads a stored registration. Throws `StoredRegistration.damaged`.
   init(
     stored id: RegistrationID, hub: HubName, user: String, platform: Int64, address: String, tags: [String],
-    installation: String?, registeredAt: UnixTime, createdAt: UnixTime, seenAt: UnixTime?, profile: String?
+    installation: String?, registeredAt: UnixTime, createdAt: UnixTime, seenAt: UnixTime?, profile: String?,
+    validUntil: UnixTime?
   ) throws {
     let isTemplate = platform >= 1 << TemplateRow.shift
     let profile = try profile.map(Self.profile)
@@ -70,7 +71,7 @@ extension Registration {
       id: id, hub: hub, user: user, platform: try Platform(stored: platform),
       handle: isTemplate ? TemplateRow.handle(in: address) : address, tags: tags,
       installation: isPart ? Self.installation(in: tags) : installation, registeredAt: registeredAt,
-      createdAt: createdAt, seenAt: seenAt, profile: profile)
+      createdAt: createdAt, seenAt: seenAt, profile: profile, validUntil: validUntil)
   }
 
   private static func installation(in tags: [String]) -> String? {

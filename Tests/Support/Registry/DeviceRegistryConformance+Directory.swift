@@ -102,6 +102,58 @@ extension DeviceRegistryConformance {
       #expect(try await store.registration(elsewhere.id, hub: other) == elsewhere)
       _ = try await store.complete(pending, "alice", "pending", at: .start + .seconds(61))
     },
+    Self("an installation ends at the time that it gave, with its templates") { store in
+      let (hub, end) = (store.hub, UnixTime.start + .seconds(60))
+      func request(_ number: Int, until end: UnixTime?) -> InstallationRequest {
+        InstallationRequest(
+          installation: "i-\(number)", hub: hub, user: "ann", platform: .fcm, handle: "h\(number)",
+          profile: DeviceProfile(azure: ["service": "Gcm"]),
+          templates: [.init(.test("t"), azure: ["expiry": "0"])], validUntil: end)
+      }
+      func removed(at seconds: Int) async throws -> Int {
+        let moment = UnixTime.start + .seconds(seconds)
+        return try await store.expire(seenBefore: .start, hub: hub, of: .whole, limit: 99, at: moment).removed
+      }
+      for number in 0..<3 { _ = try await store.install(request(number, until: number == 0 ? nil : end), at: .start) }
+      let rows = try await store.registrations(ofInstallation: "i-1", hub: hub)
+      #expect(rows.map(\.validUntil) == [end, end])
+      #expect(rows.map { $0.profile?.azure } == [["service": "Gcm"], ["service": "Gcm", "expiry": "0"]])
+      #expect(try await removed(at: 59) == 0)
+      _ = try await store.install(request(2, until: end + .seconds(60)), at: .start + .seconds(30))
+      #expect(try await removed(at: 60) == 2)
+      #expect(try await store.registrations(ofInstallation: "i-1", hub: hub).isEmpty)
+      let former = try #require(try await store.registration(ofInstallation: "i-2", hub: hub))
+      let revised = try await store.revise(former, by: request(2, until: nil), at: .start + .seconds(90))
+      #expect(revised.validUntil == nil)
+      #expect(try await store.registration(ofInstallation: "i-2", hub: hub) == revised)
+      #expect(try await removed(at: 86_400) == 0)
+      let graves = try await store.tombstones(hub: hub, since: .start, cause: .expired, after: nil, limit: 9)
+      #expect(Set(graves.map(\.registration)) == Set(rows.map(\.id)))
+    },
+    Self("the parts of an installation that was removed as a whole are told apart") { store in
+      let hub = store.hub
+      func install(_ names: [String]) async throws {
+        _ = try await store.install(
+          InstallationRequest(
+            installation: "i-1", hub: hub, user: "ann", platform: .fcm, handle: "h",
+            templates: names.map { .init(.test($0)) }), at: .start)
+      }
+      try await install(["a", "b"])
+      let first = try await store.registrations(ofInstallation: "i-1", hub: hub)
+      try await install(["b"])
+      let second = try await store.registrations(ofInstallation: "i-1", hub: hub)
+      try await store.remove(second[0].id, hub: hub, user: "ann", at: .start)
+      #expect(try await store.removedTogether(second[1].id, hub: hub))
+      let template = try #require(first.first { row in !second.contains { $0.id == row.id } })
+      for id in [template.id, second[0].id, .random()] { #expect(try await !store.removedTogether(id, hub: hub)) }
+    },
+    Self("a changed registration is seen after the one that it replaces") { store in
+      let first = try await store.register("ann", "h", tags: ["a"])
+      let second = try await store.complete(first.id, "ann", "h", tags: ["b"], at: .start)
+      let third = try await store.complete(first.id, "ann", "h", tags: ["a"], at: .start)
+      #expect(first.seenAt < second.seenAt && second.seenAt < third.seenAt)
+      #expect(try await store.registration(first.id, hub: store.hub) == third)
+    },
     Self("a device expires as a whole, when none of its registrations was seen since") { store in
       let native = try await store.register("ann", "h")
       let first = try await store.register("ann", "h", template: "a")
