@@ -211,8 +211,9 @@ package final class FrontEnd: Service {
     let registration = RegistrationRoutes(
       access: access, registry: dependencies.registry, clock: clock, maximumBodySize: configuration.maximumBodySize)
     let notifications = NotificationRoutes(
-      access: access, intake: intake, idempotency: idempotency, secure: dependencies.secureStore, clock: clock,
-      maximumBodySize: configuration.maximumBodySize, securePayloadLifetime: configuration.securePayloadLifetime)
+      access: access, intake: intake, idempotency: idempotency, secure: dependencies.secureStore,
+      inquiry: dependencies.inquiry, clock: clock, maximumBodySize: configuration.maximumBodySize,
+      securePayloadLifetime: configuration.securePayloadLifetime)
     let sends = SendRoutes(
       access: access, intake: intake, idempotency: idempotency, templates: hubTemplates,
       local: LocalSends(intake: intake, idempotency: idempotency, directory: dependencies.registry), clock: clock,

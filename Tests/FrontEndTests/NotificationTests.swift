@@ -1,6 +1,7 @@
 import FanfareCore
 import Foundation
 import FoundationXML
+import FrontEnd
 import RDKafka
 import Support
 import Testing
@@ -59,6 +60,38 @@ import Testing
         }
       }
       #expect(expected.isEmpty)
+    }
+  }
+
+  /// Form encoding writes a space as `+`, and apps do not escape the `+` in mail addresses.
+  @Test func plusMeansTheUserWhoHasADevice() async throws {
+    let sink = RecordingSink()
+    try await Harness.run({ $0.sink = sink }) { app in
+      func register(_ user: String) async throws {
+        let id = try await app.registry.issue(hub: .default, handle: nil, at: app.clock.now())
+        _ = try await app.registry.complete(
+          RegistrationRequest(id: id, hub: .default, user: user, platform: .fcm, handle: user.percentEncoded, tags: []),
+          at: app.clock.now())
+      }
+      func recipient(_ path: String) async throws -> (Audience?, String?) {
+        let reply = try await app.request(.post, "/api/\(path)", body: #""x""#)
+        #expect(reply.status == 200, "\(reply.text)")
+        return (try sink.sends().last?.audience, reply["Fanfare-Recipient"])
+      }
+      for path in ["notifications?pns=apns&to_tag=", "notifications/secure?to_tag="] {
+        #expect(try await recipient(path + "nobody+here") == (.user("nobody+here"), "nobody%2Bhere"))
+        #expect(try await recipient(path + "bob%20smith") == (.user("bob smith"), nil))
+        #expect(try await recipient(path + "bob%2Bsmith") == (.user("bob+smith"), nil))
+      }
+      try await register("bob smith")
+      for path in ["notifications?pns=apns&to_tag=", "notifications/secure?to_tag="] {
+        #expect(try await recipient(path + "bob+smith") == (.user("bob smith"), "bob%20smith"))
+        #expect(try await recipient(path + "bob%2Bsmith") == (.user("bob+smith"), nil))
+      }
+      try await register("bob+smith")
+      for path in ["notifications?pns=apns&to_tag=", "notifications/secure?to_tag="] {
+        #expect(try await recipient(path + "bob+smith") == (.user("bob+smith"), "bob%2Bsmith"))
+      }
     }
   }
 

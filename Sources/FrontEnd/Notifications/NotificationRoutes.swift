@@ -1,4 +1,5 @@
 import FanfareCore
+import HTTPTypes
 import Hummingbird
 import Logging
 
@@ -8,6 +9,7 @@ struct NotificationRoutes: Sendable {
   let intake: SendIntake
   let idempotency: Idempotency
   let secure: any SecurePayloadStore
+  let inquiry: any RegistrationInquiry
   let clock: any WallClock
   let maximumBodySize: Int
   let securePayloadLifetime: Duration
@@ -25,17 +27,18 @@ struct NotificationRoutes: Sendable {
 
   private func notify(_ request: Request, by caller: Caller) async throws -> Response {
     let key = try IdempotencyKey(of: request.headers)
-    let (platform, recipient) = try Self.target(of: try Query(of: request))
+    let (platform, named) = try Self.target(of: try Query(of: request))
     let message = try await message(in: request)
+    let recipient = try await recipient(named, in: request, hub: caller.hub.name)
     let origin = SendOrigin(request, by: caller, at: clock.now())
     let id = try await idempotency.run(
-      key, for: Fingerprint("notifications", platform.rawValue, recipient, message), by: caller,
+      key, for: Fingerprint("notifications", platform.rawValue, named, message), by: caller,
       at: origin.receivedAt, id: Identities.send(at: origin.receivedAt)
     ) { id in
-      let submission = try Submission(notifying: recipient, on: platform, of: message, id: id, from: origin)
+      let submission = try Submission(notifying: recipient.name, on: platform, of: message, id: id, from: origin)
       try await intake.accept(submission, into: caller.hub)
     }
-    return AcceptedSend(id: id, hub: caller.hub, state: nil).response
+    return recipient.answer(AcceptedSend(id: id, hub: caller.hub, state: nil))
   }
 
   /// Reads the query of a notification.
@@ -50,16 +53,17 @@ struct NotificationRoutes: Sendable {
     _ request: Request, _ context: FrontEndContext, by caller: Caller
   ) async throws -> Response {
     let key = try IdempotencyKey(of: request.headers)
-    let recipient = try Self.recipient(in: try Query(of: request))
+    let named = try Self.recipient(in: try Query(of: request))
     let payload = try await message(in: request)
+    let recipient = try await recipient(named, in: request, hub: caller.hub.name)
     let lifetime = securePayloadLifetime
     let origin = SendOrigin(request, by: caller, at: clock.now())
     let send = try await idempotency.run(
-      key, for: Fingerprint("notifications/secure", recipient, payload), by: caller,
+      key, for: Fingerprint("notifications/secure", named, payload), by: caller,
       at: origin.receivedAt, id: Identities.send(at: origin.receivedAt)
     ) { send in
       let id = SecurePayloadID(announcedBy: send)
-      let fields = AppNotification.announcement(of: id, to: recipient, lifetime: Int(lifetime.components.seconds))
+      let fields = AppNotification.announcement(of: id, to: recipient.name, lifetime: Int(lifetime.components.seconds))
       let submission = try Submission(fields, id: send, from: origin)
       let bytes = payload.utf8.count + HubQuotas.rowBytes
       var (isCharged, isStored) = (false, false)
@@ -70,7 +74,7 @@ struct NotificationRoutes: Sendable {
             bytes, to: .storedBytes, of: caller.user, at: origin.receivedAt)
           isCharged = true
           try await secure.store(
-            payload, id: id, hub: caller.hub.name, recipient: recipient, expiresAt: origin.receivedAt + lifetime)
+            payload, id: id, hub: caller.hub.name, recipient: recipient.name, expiresAt: origin.receivedAt + lifetime)
           isStored = true
         }
       } catch {
@@ -85,7 +89,7 @@ struct NotificationRoutes: Sendable {
         throw error
       }
     }
-    return AcceptedSend(id: send, hub: caller.hub, state: nil).response
+    return recipient.answer(AcceptedSend(id: send, hub: caller.hub, state: nil))
   }
 
   private func read(_ request: Request, _ context: FrontEndContext, by caller: Caller) async throws -> Response {
@@ -117,6 +121,39 @@ struct NotificationRoutes: Sendable {
     }
   }
 
+  /// The user that `to_tag` means. A `+` that is not escaped stands for itself or, as form encoding writes it, for a space:
+  /// for the space if only a user of that name has a device. Without the registry the name is taken as it is.
+  private func recipient(_ name: String, in request: Request, hub: HubName) async throws -> Recipient {
+    let parameter = request.uri.query?.split(separator: "&").first { $0.hasPrefix("to_tag=") }
+    guard let parameter, parameter.utf8.contains(UInt8(ascii: "+")),
+      let spaced = try Query(String(parameter).replacing("+", with: "%20")).value(of: "to_tag"),
+      UserName.isValid(spaced)
+    else { return Recipient(name: name) }
+    do {
+      for user in [name, spaced] {
+        if try await inquiry.count(tag: Tag.username(user), hub: hub, limit: 1) > 0 {
+          return Recipient(name: user, wasUnclear: true)
+        }
+      }
+    } catch where error is RegistryError || error is TooManyReads {
+      // A send needs no registry.
+    }
+    return Recipient(name: name, wasUnclear: true)
+  }
+
+  /// The user to whom a notification goes.
+  private struct Recipient {
+    let name: String
+    /// Whether the request might have meant another one; then the answer tells who it is.
+    var wasUnclear = false
+
+    func answer(_ send: AcceptedSend) -> Response {
+      var response = send.response
+      if wasUnclear { response.headers[.recipient] = name.percentEncoded }
+      return response
+    }
+  }
+
   private static func recipient(in query: Query) throws(Refusal) -> String {
     guard let name = try query.userName("to_tag") else { throw Refusal(.invalidParameter, "to_tag is missing") }
     return name
@@ -139,6 +176,11 @@ struct NotificationRoutes: Sendable {
       throw Refusal(error)
     }
   }
+}
+
+extension HTTPField.Name {
+  // The initialiser returns nil only for invalid field names; this literal is valid.
+  static let recipient = HTTPField.Name("Fanfare-Recipient")!
 }
 
 extension Submission {

@@ -4,7 +4,8 @@ import FanfareCore
 /// It may change platform, handle, tags, locale, time zone, attributes and templates.
 ///
 /// Two extensions: `remove` also accepts the name of a tag (`/tags/news`), because clients do not know its index, and
-/// `test` of all tags ignores their order. Tags that the registry adds itself cannot be removed.
+/// `test` of all tags ignores their order. To remove or replace a tag that the registry adds itself is refused; `replace`
+/// of all tags leaves these out.
 struct InstallationPatch: Hashable {
   /// The most operations in one patch.
   static let maximumCount = 100
@@ -56,7 +57,7 @@ struct InstallationPatch: Hashable {
       installation: former.installation ?? "", hub: former.hub, user: former.user, platform: device.platform,
       handle: device.handle, tags: device.tags,
       profile: device.profile.isEmpty ? nil : device.profile, templates: device.templates,
-      tiles: device.platform == .wns ? installation.tiles : [])
+      tiles: device.platform == .wns ? installation.tiles : [], validUntil: former.validUntil)
   }
 }
 
@@ -67,9 +68,14 @@ private struct PatchedDevice {
   var tags: [String]
   var profile: DeviceProfile
   var templates: [InstallationRequest.Template]
+  /// The tags that the registry adds.
+  private let own: Set<String>
 
   init(_ installation: Installation) {
     let registration = installation.registration
+    let installed = registration.installation.map { Tag.installationPrefix + $0 }
+    own = Set(
+      [Tag.username(registration.user), installed, registration.profile?.timeZone.map(Tag.timeZone)].compactMap(\.self))
     (platform, handle, tags) = (registration.platform, registration.handle, registration.tags)
     (profile, templates) = (registration.profile ?? DeviceProfile(), installation.templates)
   }
@@ -100,12 +106,15 @@ private struct PatchedDevice {
     case .insertTag(let tag, nil): tags.append(tag)
     case .replaceTag(let tag, let index):
       guard index < tags.count else { return Self.beyondLastTag }
+      guard !own.contains(tags[index]) || tag == tags[index] else { return Self.isOwn }
       tags[index] = tag
     case .removeTag(let index):
       guard index < tags.count else { return Self.beyondLastTag }
+      guard !own.contains(tags[index]) else { return Self.isOwn }
       tags.remove(at: index)
     case .removeTagNamed(let tag):
       guard tags.contains(tag) else { return Self.missing }
+      guard !own.contains(tag) else { return Self.isOwn }
       tags.removeAll { $0 == tag }
     case .setLocale(let locale):
       guard locale != nil || profile.locale != nil else { return Self.missing }
@@ -142,6 +151,7 @@ private struct PatchedDevice {
 
   private static let missing = "does not exist"
   private static let beyondLastTag = "is beyond the last tag"
+  private static let isOwn = "is a tag of the registry's own, which follows user, installation and time zone"
   private static let testFailed = "does not have the tested value"
 }
 

@@ -107,6 +107,22 @@ struct Query {
   }
 }
 
+extension String {
+  /// As one component of a path, or as a value of a query.
+  package var percentEncoded: String {
+    var text: [UInt8] = []
+    for byte in utf8 {
+      if byte.isLetterOrDigit || "-._~".utf8.contains(byte) {
+        text.append(byte)
+      } else {
+        text.append(UInt8(ascii: "%"))
+        text += Hexadecimal.text([byte]).utf8
+      }
+    }
+    return String(decoding: text, as: UTF8.self)
+  }
+}
+
 /// The media types that a route accepts for its body.
 struct MediaType {
   /// One JSON value.
