@@ -13,8 +13,9 @@ package struct AzureConfiguration: Sendable {
   package var aliases: [String: HubName] = [:]
   /// Runs the jobs over registrations; nil: they are refused.
   package var jobs: JobRunner?
-  /// Those of the hubs whose credentials callers with the right to manage may change.
   package var credentials: [HubName: any HubCredentialStore] = [:]
+  /// The hubs whose credentials callers with the right to manage may change.
+  package var changeable: Set<HubName> = []
 
   package init() {}
 }
@@ -42,7 +43,8 @@ package struct AzureRoutes: ProtocolRoutes {
     routes =
       SendRoutes(operations).routes + TelemetryRoutes(operations: operations).routes
       + RegistrationRoutes(operations).routes + InstallationRoutes(operations: operations).routes
-      + HubRoutes(operations: operations, credentials: configuration.credentials).routes
+      + HubRoutes(operations: operations, credentials: configuration.credentials, changeable: configuration.changeable)
+      .routes
       + JobRoutes(operations, configuration.jobs, downloads).routes + FeedbackRoutes(operations, downloads).routes
   }
 
@@ -73,10 +75,11 @@ package struct AzureRoutes: ProtocolRoutes {
       AzureAnswer.complete(&response, of: request)
       return response
     }
-    // `?` is no hub's name, so the request is refused as with a wrong token.
-    let name = target.isOfHubs ? fallback.rawValue : hub?.rawValue ?? "?"
+    // The rules of all hubs are known to each.
+    let name = hub?.rawValue ?? fallback.rawValue
     var response = try await operations.admit(request, with: credentials, to: name, anyOf: []) { caller in
       if target.isOfHubs { return try list(azure, method, by: caller) }
+      if hub == nil { throw refusal(ofUnknownHub: method, target, by: caller) }
       guard let found else { throw refusal(of: target) }
       guard found.route.right.isGranted(to: caller) else {
         throw found.route.right == .manage ? AzureAnswer.lacksManage : AzureAnswer.lacksRight
@@ -117,7 +120,8 @@ package struct AzureRoutes: ProtocolRoutes {
   }
 
   private func isOfHub(_ target: AzureTarget) -> Bool {
-    if target.isOfHubs { return true }
+    // The root belongs to the front end, unless the request has one of Azure's tokens.
+    if target.isOfHubs { return !target.hub.isEmpty }
     let name = target.hub.lowercased()
     return hubs[name] != nil && !Self.reserved.contains(name)
   }
@@ -130,6 +134,17 @@ package struct AzureRoutes: ProtocolRoutes {
   private func matches(_ target: AzureTarget) -> [(route: AzureRoute, parameters: [String])] {
     routes.compactMap { route in route.parameters(in: target.segments).map { (route, $0) } }
       .sorted { $0.0.openness < $1.0.openness }
+  }
+
+  /// A caller with a rule of all hubs may know which there are; any other one is refused as with a wrong token.
+  private func refusal(
+    ofUnknownHub method: HTTPRequest.Method, _ target: AzureTarget, by caller: Caller
+  ) -> Refusal {
+    guard SharedAccessAuthenticator.isOfNamespace(caller) else {
+      return Refusal(.unauthenticated, "the token is of another hub")
+    }
+    return method == .put && target.segments.isEmpty && SharedAccessRight.manage.isGranted(to: caller)
+      ? HubRoutes.fixed : Refusal(.notFound, "The hub does not exist.")
   }
 
   private func refusal(of target: AzureTarget) -> Refusal {

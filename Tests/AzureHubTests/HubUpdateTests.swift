@@ -19,6 +19,15 @@ struct HubUpdateTests {
       given.withLock { $0 += credentials }
       return credentials.map(\.platform)
     }
+
+    func identities() async -> [HubCredential] {
+      [
+        HubCredential(.wns, name: "WnsCredential", ["packagesid": "ms-app://1", "secretkey": "secret"]),
+        HubCredential(
+          .apns, name: "ApnsCredential", ["keyid": "ABCDEFGHIJ", "appid": "TEAM", "token": "secret", "appname": "a.b"]),
+        HubCredential(.fcm, name: "FcmV1Credential", ["projectid": "p & q"]),
+      ]
+    }
   }
 
   private static func body(_ content: String) -> String {
@@ -36,7 +45,10 @@ struct HubUpdateTests {
 
   private func run(_ body: (AzureHarness, Store) async throws -> Void) async throws {
     let (store, hub) = (Store(), try #require(HubName("orders")))
-    try await AzureHarness.run({ $0.configuration.credentials = [hub: store] }) { try await body($0, store) }
+    try await AzureHarness.run({
+      $0.configuration.credentials = [hub: store, .default: store]
+      $0.configuration.changeable = [hub]
+    }) { try await body($0, store) }
   }
 
   @Test func credentialsOfADescriptionAreReplaced() async throws {
@@ -55,6 +67,45 @@ struct HubUpdateTests {
       #expect(given[0]["Token"] == "abc=" && given[0]["KeyId"] == "ABCDEFGHIJ" && given[0]["Endpoint"] == nil)
       #expect(given[1]["PrivateKey"] == "-----BEGIN\nx")
       #expect("\(given)" == "[ApnsCredential, FcmV1Credential]")
+    }
+  }
+
+  @Test func idsOfCredentialsAreShown() async throws {
+    try await run { harness, _ in
+      for hub in ["orders", "default"] {
+        let reply = try await harness.request(.GET, "/\(hub)", as: .root)
+        let properties = [
+          [("AppName", "a.b"), ("AppId", "TEAM"), ("KeyId", "ABCDEFGHIJ")], [("PackageSid", "ms-app://1")],
+          [("ProjectId", "p &amp; q")],
+        ].map { $0.map { "<Property><Name>\($0)</Name><Value>\($1)</Value></Property>" }.joined() }
+        #expect(
+          reply.text.contains(
+            "<ApnsCredential><Properties>\(properties[0])</Properties></ApnsCredential><RegistrationTtl>"),
+          "\(reply.text)")
+        #expect(
+          reply.text.contains(
+            "</RegistrationTtl><WnsCredential><Properties>\(properties[1])</Properties></WnsCredential><AuthorizationRules>"
+              + "</AuthorizationRules><FcmV1Credential><Properties>\(properties[2])</Properties></FcmV1Credential>"),
+          "\(reply.text)")
+        #expect(!reply.text.contains("secret"))
+      }
+    }
+  }
+
+  /// As Java's client writes what it does not have.
+  @Test func nullIsNoValue() async throws {
+    try await run { harness, store in
+      let content =
+        Self.credential("ApnsCredential", [("KeyId", "null"), ("Token", "abc=")])
+        + "<UserMetadata>null</UserMetadata><GcmCredential>null</GcmCredential>"
+        + Self.credential("WnsCredential", [("PackageSid", "null"), ("SecretKey", " null ")])
+      let reply = try await harness.request(
+        .PUT, "/orders", as: .full, headers: [("If-Match", "*")], body: Self.body(content))
+      #expect(reply.status == 200, "\(reply.text)")
+      let given = store.given.withLock { $0 }
+      #expect(given.map(\.name) == ["ApnsCredential", "WnsCredential"])
+      #expect(given.last?["PackageSid"] == nil && given.last?["SecretKey"] == nil)
+      #expect(given.first?["KeyId"] == nil && given.first?["Token"] == "abc=")
     }
   }
 

@@ -1,7 +1,9 @@
 import FanfareCore
 import Foundation
+import FrontEnd
 import NIOHTTP1
 import Registry
+import Support
 import Testing
 
 @testable import AzureHub
@@ -68,6 +70,46 @@ struct InstallationRouteTests {
       #expect(try await harness.request(.DELETE, path, as: .listen).status == 204)
       let rest = try await harness.request(.GET, "/orders/registrations", as: .full)
       #expect(!rest.text.contains("<entry"), "\(rest.text)")
+    }
+  }
+
+  /// Both mobile SDKs send an end, 90 days from now, with each change.
+  @Test func installationEndsUnlessItIsRenewed() async throws {
+    try await AzureHarness.run { harness in
+      let path = "/orders/installations/phone-1"
+      func put(_ end: Duration) async throws -> AzureReply {
+        let text = (harness.clock.now() + end).description.prefix(16) + "+0000"
+        return try await harness.request(
+          .PUT, path, as: .listen,
+          body: #"{"platform":"apns","pushChannel":"0A0B","expirationTime":"\#(text)","templates":{"t":{"body":"{}"}}}"#
+        )
+      }
+      func expire() async throws -> Int {
+        var removed = 0
+        let expiry = RegistrationExpiry(
+          directory: harness.registry, hubs: [try #require(HubName("orders"))], lifetime: nil, clock: harness.clock)
+        try await expiry.walk { removed += try $1.get() }
+        return removed
+      }
+      #expect(try await put(.seconds(7200)).status == 200)
+      let read = try await harness.request(.GET, path, as: .listen)
+      #expect(read.text.contains(#""expirationTime":"20"#), "\(read.text)")
+      #expect(try await expire() == 0)
+      harness.clock.advance(by: .seconds(3600))
+      #expect(try await put(.seconds(7200)).status == 200)
+      harness.clock.advance(by: .seconds(3600))
+      #expect(try await expire() == 0, "it was renewed")
+      let patched = try await harness.request(
+        .PATCH, path, as: .listen, body: #"[{"op":"add","path":"/tags","value":"sport"}]"#)
+      #expect(patched.status == 200, "\(patched.text)")
+      harness.clock.advance(by: .seconds(3600))
+      #expect(try await harness.request(.GET, path, as: .listen).status == 404, "it has ended, and is not removed yet")
+      #expect(try await harness.request(.PATCH, path, as: .listen, body: "[]").status == 404)
+      #expect(try await expire() == 2, "the template, too")
+      let past = try await put(.seconds(-7200))
+      #expect(past.status == 400 && past.text.contains("expirationTime must be in the future"), "\(past.text)")
+      #expect(try await put(.seconds(7200)).status == 200)
+      #expect(try await harness.request(.GET, path, as: .listen).status == 200)
     }
   }
 

@@ -31,7 +31,7 @@ struct InstallationTests {
   }
 
   @Test func installationBecomesARequestWithItsTemplates() throws {
-    let request = try document().request(in: .default)
+    let request = try document().request(in: .default, at: UnixTime(milliseconds: 0))
     #expect(request.installation == "phone-1" && request.user == "alice" && request.isTrusted)
     #expect(request.platform == .apns && request.handle == "0A0B" && request.tags == ["news"])
     #expect(request.profile?.attributes == ["city": "Wien"])
@@ -41,7 +41,7 @@ struct InstallationTests {
   }
 
   @Test func rowsAreReadBackAsTheInstallation() throws {
-    let request = try document().request(in: .default)
+    let request = try document().request(in: .default, at: UnixTime(milliseconds: 0))
     func row(_ tags: [String], _ profile: DeviceProfile?) -> Registration {
       Registration(
         id: .random(), hub: .default, user: request.user, platform: .apns, handle: "0a0b",
@@ -68,14 +68,70 @@ struct InstallationTests {
     #expect(alerts["headers"] as? [String: String] == ["apns-push-type": "alert"])
     #expect(alerts["expiry"] as? String == "2030-01-02T03:04:05.000Z")
     // The answer can be put back, and means the same.
-    #expect(try InstallationDocument(json[...], id: "phone-1").request(in: .default).templates.count == 2)
+    #expect(
+      try InstallationDocument(json[...], id: "phone-1").request(in: .default, at: UnixTime(milliseconds: 0)).templates
+        .count == 2)
+  }
+
+  @Test(arguments: [
+    // The forms of the SDKs for iOS and Android, .NET, Java and JavaScript.
+    ("2030-01-02T03:04+0000", "2030-01-02T03:04:00.000Z"), ("2030-01-02T03:04-0130", "2030-01-02T04:34:00.000Z"),
+    ("2030-01-02T03:04:05.1234567Z", "2030-01-02T03:04:05.123Z"), ("2030-01-02T03:04:05", "2030-01-02T03:04:05.000Z"),
+    ("2030-01-02T03:04:05.678Z", "2030-01-02T03:04:05.678Z"), ("2030-01-02T03:04Z", "2030-01-02T03:04:00.000Z"),
+    ("9999-12-31T23:59:59.9999999Z", "9999-12-31T23:59:59.9999999Z"), ("", "9999-12-31T23:59:59.9999999Z"),
+  ])
+  func endIsReadInAllFormsOfClients(text: String, answer: String) throws {
+    let document = try document(#"{"platform":"gcm","pushChannel":"t","ExpirationTime":"\#(text)"}"#)
+    let json = String(decoding: document.json(seenAt: UnixTime(milliseconds: 0)), as: UTF8.self)
+    #expect(json.contains(#""platform":"gcm","expirationTime":"\#(answer)""#), "\(json)")
+    let request = try document.request(in: .default, at: UnixTime(milliseconds: 0))
+    #expect(request.validUntil?.description == (answer.hasPrefix("9999") ? nil : answer))
+    #expect(request.profile?.azure == ["service": "Gcm"])
+  }
+
+  @Test func endThatIsNoTimeOrHasPassedIsRefused() throws {
+    let now = try #require(UnixTime("2030-01-02T03:04:05Z"))
+    for (text, expected) in [
+      ("soon", "expirationTime must be a date and time"),
+      ("2030-01-02T03:04:05Z", "expirationTime must be in the future"),
+    ] {
+      let problem = problem {
+        _ = try document(#"{"platform":"apns","pushChannel":"0A","expirationTime":"\#(text)"}"#)
+          .request(in: .default, at: now)
+      }
+      #expect(problem.contains(expected), "\(problem)")
+    }
+    let removed = try patched(#"{"op":"remove","path":"/expirationTime"}"#)
+    #expect(removed.validUntil == nil)
+    let set = try patched(#"{"op":"replace","path":"/expirationTime","value":"2030-01-02T03:04+0000"}"#)
+    #expect(set.validUntil == UnixTime("2030-01-02T03:04:00Z"))
+  }
+
+  @Test func templatesComeBackAsTheyWereGiven() throws {
+    let given = try document(
+      """
+      {"platform":"apns","pushChannel":"0A0B","templates":{"t":{"body":"{}","expiry":"2030-01-02T03:04:05",
+       "headers":{"Apns-Priority":"5"}}}}
+      """)
+    let request = try given.request(in: .default, at: UnixTime(milliseconds: 0))
+    let template = try #require(request.templates.first)
+    func row(_ profile: DeviceProfile?) -> Registration {
+      Registration(
+        id: .random(), hub: .default, user: request.user, platform: .apns, handle: "0a0b",
+        tags: [Tag.username(request.user), "installation:phone-1"], installation: "phone-1",
+        registeredAt: UnixTime(milliseconds: 0), createdAt: UnixTime(milliseconds: 0), profile: profile)
+    }
+    let part = row(DeviceProfile(template: template.template, azure: template.azure))
+    let read = InstallationDocument(id: "phone-1", device: row(request.profile), parts: [part], isOlder: false)
+    let json = String(decoding: read.json(seenAt: UnixTime(milliseconds: 0)), as: UTF8.self)
+    #expect(json.contains(#""headers":{"Apns-Priority":"5"},"expiry":"2030-01-02T03:04:05"}"#), "\(json)")
   }
 
   @Test func installationWithoutUserHasOneOfItsOwn() throws {
     let document = try document(#"{"platform":"FCMV1","pushChannel":"token"}"#)
-    let request = try document.request(in: .default)
+    let request = try document.request(in: .default, at: UnixTime(milliseconds: 0))
     #expect(request.platform == .fcm && UserName.isOfDevice(request.user))
-    #expect(request.user == (try document.request(in: .default).user))
+    #expect(request.user == (try document.request(in: .default, at: UnixTime(milliseconds: 0)).user))
   }
 
   @Test(arguments: [
@@ -105,12 +161,14 @@ struct InstallationTests {
       ("$UserId:{b}", "templates.t.tags must not name another user than userId"),
       ("$InstallationId:{b}", "templates.t.tags must not name another installation"), ("$UserId:{a}", "accepted"),
     ] {
-      let problem = problem { _ = try document(other.replacing("%", with: tag)).request(in: .default) }
+      let problem = problem {
+        _ = try document(other.replacing("%", with: tag)).request(in: .default, at: UnixTime(milliseconds: 0))
+      }
       #expect(problem == expected)
     }
     let problem = problem {
       _ = try InstallationDocument(Array(#"{"platform":"apns","pushChannel":"00"}"#.utf8)[...], id: "a=b")
-        .request(in: .default)
+        .request(in: .default, at: UnixTime(milliseconds: 0))
     }
     #expect(problem.hasPrefix("the installation's id must be"))
   }
@@ -118,7 +176,7 @@ struct InstallationTests {
   @Test func templateThatCannotBeCompiledIsRefused() {
     let problem = problem {
       _ = try document(#"{"platform":"apns","pushChannel":"00","templates":{"t":{"body":"{\"a\":\"$(b\"}"}}}"#)
-        .request(in: .default)
+        .request(in: .default, at: UnixTime(milliseconds: 0))
     }
     #expect(problem.hasPrefix("templates.t.body: native.apns: a, character 4"), "\(problem)")
   }
@@ -136,7 +194,7 @@ struct InstallationTests {
   func tagsArePatchedByValue(operation: String, expected: [String]) throws {
     let device = try patched(operation)
     #expect(device.tags.tags == expected)
-    #expect(try device.request(in: .default).user == "alice")
+    #expect(try device.request(in: .default, at: UnixTime(milliseconds: 0)).user == "alice")
   }
 
   @Test func channelUserAndVariablesArePatched() throws {
@@ -145,10 +203,12 @@ struct InstallationTests {
       {"op":"replace","path":"/pushChannel","value":"0C0D"},{"op":"replace","path":"/userId","value":"bob"},
       {"op":"add","path":"/pushVariables/Country","value":"AT"},{"op":"remove","path":"/pushVariables/City"}
       """)
-    let request = try device.request(in: .default)
+    let request = try device.request(in: .default, at: UnixTime(milliseconds: 0))
     #expect(request.handle == "0C0D" && request.user == "bob")
     #expect(request.profile?.attributes == ["country": "AT"])
-    #expect(UserName.isOfDevice(try patched(#"{"op":"remove","path":"/userId"}"#).request(in: .default).user))
+    #expect(
+      UserName.isOfDevice(
+        try patched(#"{"op":"remove","path":"/userId"}"#).request(in: .default, at: UnixTime(milliseconds: 0)).user))
   }
 
   @Test func templatesArePatched() throws {

@@ -54,6 +54,25 @@ import Testing
     String(url[(url.firstRange(of: "/orders")?.lowerBound ?? url.startIndex)...])
   }
 
+  /// The clients for .NET and JavaScript require the element, and all give the URL of a container at Azure.
+  @Test func containerComesBackAndIsNotWrittenTo() async throws {
+    try await AzureHarness.run { harness in
+      for (given, expected) in [
+        ("https://store.blob.core.windows.net/jobs?sv=1&sig=secret", "https://store.blob.core.windows.net/jobs"),
+        ("file:out", "file:out"), ("", nil),
+      ] {
+        let job = try await run(Self.job("ExportRegistrations", output: given), harness)
+        #expect(job.value("Status") == "Completed")
+        let url = try #require(job.value("OutputContainerUri"))
+        let own = "http://127.0.0.1:\(harness.port)/orders/jobs/\(try #require(job.value("JobId")))"
+        #expect(url == expected ?? own)
+        let names = job.children.map(\.name)
+        #expect(names.firstIndex(of: "OutputContainerUri") == names.firstIndex(of: "Status").map { $0 + 1 })
+        #expect(try await harness.request(.GET, path(try self.url("OutputFilePath", of: job)), as: nil).status == 200)
+      }
+    }
+  }
+
   @Test func exportIsReadAtItsSignedURL() async throws {
     try await AzureHarness.run { harness in
       for number in 0..<3 { try await harness.register(Self.row(number)) }
@@ -92,9 +111,29 @@ import Testing
       let reply = try await harness.request(
         .POST, "/orders/jobs", as: .full, body: Self.job("ImportCreateRegistrations", input))
       #expect(reply.status == 400 && reply.text.contains("ImportFileUri"), "\(reply.text)")
-      let output = try await harness.request(
-        .POST, "/orders/jobs", as: .full, body: Self.job("ExportRegistrations", output: "https://evil.test/c"))
-      #expect(output.status == 400 && output.text.contains("OutputContainerUri"), "\(output.text)")
+    }
+  }
+
+  @Test func exportedInstallationIsDeletedByItsLines() async throws {
+    try await AzureHarness.run { harness in
+      let made = try await harness.request(
+        .PUT, "/orders/installations/phone-1", as: .listen, body: InstallationTests.body)
+      #expect(made.status == 200, "\(made.text)")
+      let list = try await harness.request(.GET, "/orders/registrations", as: .full)
+      let ids = try XMLTree(Array(list.text.utf8)[...]).children.compactMap {
+        try $0.name == "entry" ? RegistrationDescription($0).id : nil
+      }
+      #expect(ids.count == 3)
+      // The installation itself is the last of the list.
+      try harness.file(
+        "gone.txt",
+        ids.reversed().map {
+          "<AppleRegistrationDescription><RegistrationId>\($0)</RegistrationId><DeviceToken>00</DeviceToken>"
+            + "</AppleRegistrationDescription>\n"
+        }.joined())
+      let job = try await run(Self.job("ImportDeleteRegistrations", "file:gone.txt"), harness)
+      let failed = try await harness.request(.GET, path(try url("FailedFilePath", of: job)), as: nil)
+      #expect(failed.status == 200 && failed.text.isEmpty, "\(failed.text)")
     }
   }
 

@@ -64,6 +64,7 @@ import Testing
       """
     let list = try AzureRegistrations(feed: Array(feed.utf8)[...], at: Self.time)
     #expect(try lines(list).map(\.id) == [RegistrationID(azure: "7-8-1")])
+    #expect(try lines(list).map(\.profile?.azure) == [["service": "Gcm"]])
     #expect(throws: AzureRegistrations.NoList.self) {
       try AzureRegistrations(feed: Array("<Error><Code>500</Code></Error>".utf8)[...], at: Self.time)
     }

@@ -109,7 +109,7 @@ struct RegistrationDescriptionTests {
       handle: DeviceHandle.normalized(request.handle, platform: request.platform), tags: ["news", "username:alice"],
       installation: nil, registeredAt: UnixTime(milliseconds: 0), createdAt: UnixTime(milliseconds: 0),
       profile: request.profile)
-    let entry = RegistrationEntry(row, isOlder: false, service: read.service)
+    let entry = RegistrationEntry(row, isOlder: false)
     let document = entry.document { "https://hub.test/app/registrations/\($0)?api-version=2020-06" }
     let tree = try XMLTree(document[...])
     #expect(tree.attributes["etag"] == "W/\"\(entry.tag)\"")
@@ -224,14 +224,75 @@ struct RegistrationDescriptionTests {
     #expect(read.template?.headers["apns-expiration"] == "1893553445")
   }
 
-  @Test func tagOfTheContentChangesOnlyWithTheContent() {
+  @Test func tagChangesWithContentAndTime() {
     func row(_ tags: [String], at milliseconds: Int64) -> Registration {
       Registration(
         id: .random(), hub: .default, user: "a", platform: .apns, handle: "00", tags: tags, installation: nil,
         registeredAt: UnixTime(milliseconds: milliseconds), createdAt: UnixTime(milliseconds: 0))
     }
-    #expect(RegistrationEntry.tag(of: row(["x"], at: 1)) == RegistrationEntry.tag(of: row(["x"], at: 2)))
+    #expect(RegistrationEntry.tag(of: row(["x"], at: 1)) == RegistrationEntry.tag(of: row(["x"], at: 1)))
+    #expect(RegistrationEntry.tag(of: row(["x"], at: 1)) != RegistrationEntry.tag(of: row(["x"], at: 2)))
     #expect(RegistrationEntry.tag(of: row(["x"], at: 1)) != RegistrationEntry.tag(of: row(["y"], at: 1)))
+  }
+
+  private func row(_ document: String) throws -> Registration {
+    let request = try read(document).request(id: .random(), hub: .default)
+    return Registration(
+      id: request.id, hub: .default, user: request.user, platform: request.platform, handle: request.handle, tags: [],
+      installation: nil, registeredAt: UnixTime(milliseconds: 0), createdAt: UnixTime(milliseconds: 0),
+      profile: request.profile)
+  }
+
+  /// Microsoft's clients set the priority as an element or as a header field, and compare what they read.
+  @Test(arguments: [
+    ("<Priority>5</Priority>", "<Priority>5</Priority>"),
+    (
+      "<ApnsHeaders><ApnsHeader><Header>apns-priority</Header><Value>5</Value></ApnsHeader></ApnsHeaders>",
+      "<ApnsHeaders><ApnsHeader><Header>apns-priority</Header><Value>5</Value></ApnsHeader></ApnsHeaders>"
+    ),
+    (
+      """
+      <Expiry>2030-01-02T03:04:05+01:00</Expiry><TemplateName>n</TemplateName><Priority>$(p)</Priority><ApnsHeaders>\
+      <ApnsHeader><Header>Apns-Push-Type</Header><Value>alert</Value></ApnsHeader><ApnsHeader>\
+      <Header>APNS-PRIORITY</Header><Value>1</Value></ApnsHeader></ApnsHeaders>
+      """,
+      """
+      <Expiry>2030-01-02T03:04:05+01:00</Expiry><TemplateName>n</TemplateName><Priority>$(p)</Priority><ApnsHeaders>\
+      <ApnsHeader><Header>Apns-Push-Type</Header><Value>alert</Value></ApnsHeader></ApnsHeaders>
+      """
+    ),
+    ("<Expiry>$(when)</Expiry>", "<Expiry>$(when)</Expiry>"),
+    ("<Expiry>1893553445</Expiry>", "<Expiry>1893553445</Expiry>"),
+    (
+      "<ApnsHeaders><ApnsHeader><Header>apns-expiration</Header><Value>0</Value></ApnsHeader></ApnsHeaders>",
+      "<ApnsHeaders><ApnsHeader><Header>apns-expiration</Header><Value>0</Value></ApnsHeader></ApnsHeaders>"
+    ),
+    ("<Expiry>2030-01-02T03:04:05</Expiry>", "<Expiry>2030-01-02T03:04:05</Expiry>"),
+  ])
+  func templateComesBackAsItWasGiven(given: String, expected: String) throws {
+    let row = try row(
+      Self.entry("AppleTemplate", "<DeviceToken>00</DeviceToken><BodyTemplate>{}</BodyTemplate>\(given)"))
+    // As it is stored.
+    let stored = try DeviceProfile.read(JSONWriter.bytes(of: try #require(row.profile))[...])
+    #expect(stored == row.profile)
+    let text = String(decoding: RegistrationEntry(row, isOlder: false).document { $0 }, as: UTF8.self)
+    #expect(
+      text.contains("<BodyTemplate>{}</BodyTemplate>\(expected)</AppleTemplateRegistrationDescription>"), "\(text)")
+  }
+
+  /// As an earlier release stored it, and other routes store it.
+  @Test func rowWithoutAFormReadsAsBefore() throws {
+    func text(_ profile: DeviceProfile?, _ platform: Platform, isOlder: Bool) -> String {
+      let row = Registration(
+        id: .random(), hub: .default, user: "a", platform: platform, handle: "00", tags: [], installation: nil,
+        registeredAt: UnixTime(milliseconds: 0), createdAt: UnixTime(milliseconds: 0), profile: profile)
+      return String(decoding: RegistrationEntry(row, isOlder: isOlder).document { $0 }, as: UTF8.self)
+    }
+    #expect(text(nil, .fcm, isOlder: false).contains("<FcmV1RegistrationDescription "))
+    #expect(text(nil, .fcm, isOlder: true).contains("<GcmRegistrationDescription "))
+    let template = DeviceTemplate(body: "{}", headers: ["apns-priority": "5", "apns-expiration": "1893553445"])
+    let apple = text(DeviceProfile(template: template), .apns, isOlder: false)
+    #expect(apple.contains("<Expiry>2030-01-02T03:04:05.000Z</Expiry><Priority>5</Priority>"), "\(apple)")
   }
 
   @Test func idsThatAreNoUUIDsHaveRowsOfTheirOwn() {

@@ -1,7 +1,9 @@
 import FanfareCore
 import Foundation
+import FrontEnd
 import NIOHTTP1
 import Registry
+import Support
 import Testing
 
 @testable import AzureHub
@@ -144,9 +146,130 @@ struct RegistrationRouteTests {
       let read = try await harness.request(.GET, path, as: .listen)
       #expect(read.text.contains("<RegistrationId>123-234-1</RegistrationId>"))
       #expect(read.text.contains("<GcmRegistrationDescription "))
+      // .NET's client up to 4.1.1 asks for this version and does not know FcmV1.
       let newer = try await harness.request(
         .GET, "/orders/registrations/123-234-1?api-version=2020-06", as: .listen)
-      #expect(newer.text.contains("<FcmV1RegistrationDescription "))
+      #expect(newer.text.contains("<GcmRegistrationDescription "))
+    }
+  }
+
+  @Test func kindThatWasRegisteredIsRead() async throws {
+    try await AzureHarness.run { harness in
+      for (number, kind) in ["Gcm", "FcmV1"].enumerated() {
+        let handle = "<\(kind)RegistrationId>token:\(number)</\(kind)RegistrationId>"
+        let template = #"<BodyTemplate>{"data":{"a":"$(a)"}}</BodyTemplate><TemplateName>t</TemplateName>"#
+        for (type, elements) in [(kind, handle), ("\(kind)Template", handle + template)] {
+          let reply = try await harness.request(
+            .POST, "/orders/registrations?api-version=2020-06", as: .listen, headers: [Self.type],
+            body: RegistrationDescriptionTests.entry(type, elements))
+          #expect(reply.status == 200 && reply.text.contains("<\(type)RegistrationDescription "), "\(reply.text)")
+        }
+        let phone = try await harness.request(
+          .PUT, "/orders/installations/phone-\(number)?api-version=2020-06", as: .listen,
+          body:
+            #"{"platform":"\#(kind)","pushChannel":"other:\#(number)","templates":{"t":{"body":"{\"data\":{\"a\":\"b\"}}"}}}"#
+        )
+        #expect(phone.status == 200, "\(phone.text)")
+        let read = try await harness.request(
+          .GET, "/orders/installations/phone-\(number)?api-version=2020-06", as: .listen)
+        #expect(read.text.contains(#""platform":"\#(kind == "Gcm" ? "gcm" : "fcmV1")""#), "\(read.text)")
+        let patched = try await harness.request(
+          .PATCH, "/orders/installations/phone-\(number)", as: .listen,
+          body: #"[{"op":"add","path":"/tags","value":"sport"}]"#)
+        #expect(patched.status == 200, "\(patched.text)")
+      }
+      for (version, gcm, fcmV1) in [("2020-06", 4, 4), ("2016-07", 8, 0)] {
+        let list = try await harness.request(.GET, "/orders/registrations?api-version=\(version)", as: .full)
+        func count(_ kind: String) -> Int { list.text.components(separatedBy: "</\(kind)RegistrationId>").count - 1 }
+        #expect((count("Gcm"), count("FcmV1")) == (gcm, fcmV1), "\(version): \(list.text)")
+      }
+    }
+  }
+
+  /// A client that removes all that it has listed.
+  @Test func registrationsOfAnInstallationAreRemovedOneByOne() async throws {
+    try await AzureHarness.run { harness in
+      for (isReversed, id) in [(false, "phone-1"), (true, "phone-2")] {
+        let made = try await harness.request(
+          .PUT, "/orders/installations/\(id)", as: .listen,
+          body: InstallationTests.body.replacing("phone-1", with: id))
+        #expect(made.status == 200, "\(made.text)")
+        let list = try await harness.request(.GET, "/orders/registrations?api-version=2020-06", as: .full)
+        let entries = try entries(list)
+        #expect(entries.count == 3 && entries.map { $0.template == nil } == [false, false, true], "natives are last")
+        for entry in isReversed ? entries.reversed() : entries {
+          let path = "/orders/registrations/\(try #require(entry.id))"
+          let removed = try await harness.request(.DELETE, path, as: .listen, headers: [("If-Match", "*")])
+          #expect(removed.status == 200, "\(removed.text)")
+        }
+        let rest = try await harness.request(.GET, "/orders/registrations", as: .full)
+        #expect(try self.entries(rest).isEmpty)
+      }
+      let unknown = try await harness.request(.DELETE, "/orders/registrations/\(RegistrationID.random())", as: .listen)
+      #expect(unknown.status == 404)
+    }
+  }
+
+  /// The second writer has read A, and must not overwrite what happened since.
+  @Test func tagDoesNotComeBackWithTheContent() async throws {
+    try await AzureHarness.run { harness in
+      let path = "/orders/registrations/7-7-1"
+      var tags: [String] = []
+      for content in ["a", "b", "a"] {
+        let reply = try await harness.request(.PUT, path, as: .listen, headers: [Self.type], body: Self.apple(content))
+        tags.append(try #require(reply["ETag"]))
+      }
+      #expect(Set(tags).count == 3)
+      let stale = try await harness.request(
+        .PUT, path, as: .listen, headers: [Self.type, ("If-Match", tags[0])], body: Self.apple("c"))
+      #expect(stale.status == 412)
+      let present = try await harness.request(
+        .PUT, path, as: .listen, headers: [Self.type, ("If-Match", tags[2])], body: Self.apple("c"))
+      #expect(present.status == 200)
+    }
+  }
+
+  @Test func channelIsFoundAlsoWhenItIsEncodedTwice() async throws {
+    try await AzureHarness.run { harness in
+      let channel = RegistrationDescriptionTests.channel
+      let made = try await harness.request(
+        .POST, "/orders/registrations", as: .listen, headers: [Self.type],
+        body: RegistrationDescriptionTests.entry(
+          "Windows", "<ChannelUri>\(channel.replacing("&", with: "&amp;"))</ChannelUri>"))
+      #expect(made.status == 200, "\(made.text)")
+      for value in [channel.percentEncoded, channel.percentEncoded.percentEncoded] {
+        let found = try await harness.request(
+          .GET, "/orders/registrations?$filter=ChannelUri+eq+%27\(value)%27", as: .listen)
+        #expect(try entries(found).map(\.handle) == [channel], "\(found.text)")
+      }
+    }
+  }
+
+  @Test func skippedRegistrationsAreLeftOut() async throws {
+    try await AzureHarness.run { harness in
+      for number in 0..<5 {
+        _ = try await harness.request(
+          .POST, "/orders/registrations", as: .listen, headers: [Self.type],
+          body: Self.apple(token: String(format: "%064x", number)))
+      }
+      func ids(_ query: String) async throws -> [String] {
+        let reply = try await harness.request(.GET, "/orders/registrations?\(query)", as: .full)
+        #expect(reply.status == 200, "\(reply.text)")
+        return try entries(reply).compactMap(\.id)
+      }
+      let all = try await ids("$top=100")
+      for skip in 0...6 {
+        #expect(try await ids("$skip=\(skip)") == Array(all.dropFirst(skip)))
+        #expect(try await ids("$skip=\(skip)&$top=2") == Array(all.dropFirst(skip).prefix(2)))
+        #expect(
+          try await ids("$skip=\(skip)&$filter=ChannelUri+eq+%27\(String(format: "%064x", 3))%27").count
+            == (skip == 0 ? 1 : 0))
+      }
+      let page = try await harness.request(.GET, "/orders/registrations?$skip=1&$top=2", as: .full)
+      let token = try #require(page["x-ms-continuationtoken"])
+      #expect(try await ids("$skip=1&$top=2&continuationtoken=\(token)") == Array(all[3...]))
+      let wrong = try await harness.request(.GET, "/orders/registrations?$skip=10001", as: .full)
+      #expect(wrong.status == 400 && wrong.text.contains("$skip must be a number from 0 to 10000"), "\(wrong.text)")
     }
   }
 

@@ -75,6 +75,50 @@ import Testing
     }
   }
 
+  @Test func outcomesAtFirebaseAreCountedByKind() async throws {
+    let ids = (0..<4).map { _ in RegistrationID.random() }
+    let devices =
+      ids.prefix(3).map { Self.device(.delivered, platform: .fcm, id: $0) }
+      + [Self.device(.failed, "QUOTA_EXCEEDED", platform: .fcm, id: ids[3])]
+    try await AzureHarness.run({ setup in
+      setup.history.answer = { Self.report($0, $1, .settled, devices: devices) }
+    }) { harness in
+      func details(_ version: String) async throws -> String {
+        try await harness.request(.GET, "/orders/messages/\(SendID.random())?api-version=\(version)").text
+      }
+      func outcomes(_ name: String, _ counts: [(String, Int)]) -> String {
+        "<\(name)OutcomeCounts>"
+          + counts.map { "<Outcome><Name>\($0)</Name><Count>\($1)</Count></Outcome>" }.joined()
+          + "</\(name)OutcomeCounts>"
+      }
+      // Nothing is known of the devices.
+      let unknown = try await details("2020-06")
+      #expect(unknown.contains("<TargetPlatforms>fcmv1</TargetPlatforms>"), "\(unknown)")
+      #expect(unknown.contains(outcomes("Gcm", [("Success", 3), ("Throttled", 1)])), "\(unknown)")
+      #expect(unknown.contains(outcomes("FcmV1", [("Success", 3), ("Throttled", 1)])), "\(unknown)")
+
+      for (index, kind) in ["Gcm", "Gcm", "FcmV1", "Gcm"].enumerated() {
+        let reply = try await harness.request(
+          .PUT, "/orders/registrations/\(ids[index])", as: .listen,
+          body: RegistrationDescriptionTests.entry(kind, "<\(kind)RegistrationId>t:\(index)</\(kind)RegistrationId>"))
+        #expect(reply.status == 200, "\(reply.text)")
+      }
+      let newer = try await details("2020-06")
+      #expect(newer.contains("<TargetPlatforms>gcm,fcmv1</TargetPlatforms>"), "\(newer)")
+      #expect(newer.contains(outcomes("Gcm", [("Success", 2), ("Throttled", 1)])), "\(newer)")
+      #expect(newer.contains(outcomes("FcmV1", [("Success", 1)])), "\(newer)")
+      let older = try await details("2016-07")
+      #expect(older.contains(outcomes("Gcm", [("Success", 3), ("Throttled", 1)])) && !older.contains("FcmV1"))
+
+      // A device that is gone counts as the others.
+      for id in [ids[2], ids[3]] {
+        #expect(try await harness.request(.DELETE, "/orders/registrations/\(id)", as: .listen).status == 200)
+      }
+      let rest = try await details("2020-06")
+      #expect(rest.contains(outcomes("Gcm", [("Success", 3), ("Throttled", 1)])) && !rest.contains("FcmV1"), "\(rest)")
+    }
+  }
+
   @Test(arguments: [
     (SendReport.State.accepted, "Processing"), (.settled, "Completed"), (.noTarget, "NoTargetFound"),
     (.expired, "Abandoned"), (.deadLettered, "Abandoned"), (.cancelled, "Canceled"),
@@ -141,6 +185,30 @@ import Testing
     }
   }
 
+  @Test func aTestSendNamesDevicesAsTheirRegistrations() async throws {
+    let ids = [RegistrationID.random(), .random()]
+    let devices = [Self.device(.delivered, id: ids[0]), Self.device(.delivered, platform: .fcm, id: ids[1])]
+    try await AzureHarness.run({ setup in
+      setup.history.answer = { Self.report($0, $1, .settled, devices: devices) }
+    }) { harness in
+      for (id, kind, element, handle) in [
+        (ids[0], "Apple", "DeviceToken", "0A0B"), (ids[1], "Gcm", "GcmRegistrationId", "t:1"),
+      ] {
+        let made = try await harness.request(
+          .PUT, "/orders/registrations/\(id)", as: .listen,
+          body: RegistrationDescriptionTests.entry(kind, "<\(element)>\(handle)</\(element)>"))
+        #expect(made.status == 200, "\(made.text)")
+      }
+      let reply = try await harness.request(
+        .POST, "/orders/messages?test", headers: [("ServiceBusNotification-Format", "template")], body: "{}")
+      for (platform, handle) in [("apple", "0A0B"), ("gcm", "t:1")] {
+        #expect(
+          reply.text.contains("<ApplicationPlatform>\(platform)</ApplicationPlatform><PnsHandle>\(handle)</PnsHandle>"),
+          "\(reply.text)")
+      }
+    }
+  }
+
   /// The send is accepted; a client would send it again after an error.
   @Test func aTestSendIsAnsweredAlsoWithoutAHistory() async throws {
     try await AzureHarness.run({ setup in setup.history.isAway = true }) { harness in
@@ -155,7 +223,7 @@ import Testing
     try await AzureHarness.run { harness in
       let hub = try await harness.request(.GET, "/Orders/?api-version=2020-06", as: .full)
       #expect(hub.status == 200)
-      #expect(hub.text.contains(#"<title type="text">orders</title>"#), "\(hub.text)")
+      #expect(hub.text.contains(#"<title type="text">Orders</title>"#), "\(hub.text)")
       #expect(hub.text.contains("<RegistrationTtl>P10675199DT2H48M5.4775807S</RegistrationTtl>"))
       let change = try await harness.request(.PUT, "/orders", as: .full, headers: [("If-Match", "*")], body: "<entry/>")
       #expect(change.status == 400 && change.text.contains("configuration"))
@@ -167,6 +235,35 @@ import Testing
       let lesser = try await harness.request(.GET, "/orders", as: .send)
       #expect(lesser.status == 401 && lesser.text.contains("Manage claim is required for this operation.."))
       #expect(lesser.text.hasPrefix("<Error><Code>401</Code>"))
+    }
+  }
+
+  @Test func namespaceAnswersAsAzures() async throws {
+    try await AzureHarness.run({ $0.configuration.aliases["shop"] = HubName("orders") }) { harness in
+      // A hub that does not exist, for a rule of all hubs; those of one hub are not told.
+      for (rule, status) in [(AzureToken.root, 404), (.full, 401)] {
+        for (method, path) in [(HTTPMethod.GET, "/unknown"), (.POST, "/unknown/messages"), (.DELETE, "/unknown")] {
+          let reply = try await harness.request(
+            method, path, as: rule, headers: [("ServiceBusNotification-Format", "apple")], body: "{}")
+          #expect(reply.status == status, "\(method) \(path): \(reply.text)")
+          #expect(reply.text.hasPrefix("<Error><Code>\(status)</Code>"), "\(reply.text)")
+        }
+      }
+      let body = "<entry/>"
+      let new = try await harness.request(.PUT, "/unknown", as: .root, body: body)
+      #expect(new.status == 400 && new.text.contains("Hubs and their credentials are in the configuration"))
+      let existing = try await harness.request(.PUT, "/orders", as: .full, body: body)
+      #expect(existing.status == 409 && existing.text.contains("<Code>409</Code><Detail>SubCode=40900. "))
+      for path in ["/", "/?api-version=2020-06"] {
+        let list = try await harness.request(.GET, path, as: .root)
+        #expect(list.status == 200 && list.text.contains("/orders</id>") && list.text.contains("/default</id>"))
+        #expect(list["Content-Type"]?.contains("type=feed") == true)
+        #expect(try await harness.request(.GET, path, as: .full).status == 401)
+      }
+      #expect(try await harness.request(.GET, "/", as: nil).status != 401, "the root is the front end's")
+      let named = try await harness.request(.GET, "/Shop", as: .root)
+      #expect(named.status == 200 && named.text.contains(#"<title type="text">Shop</title>"#), "\(named.text)")
+      #expect(named.text.contains("/Shop</id>"), "\(named.text)")
     }
   }
 

@@ -3,12 +3,12 @@ import FanfareCore
 /// The forms of times in Azure's protocol.
 enum AzureTime {
   /// Reads a time that a client wrote; nil for anything else. The forms are RFC 3339, also without an offset (then it
-  /// is UTC) or without a time (midnight), with quotes around the `T` as Microsoft's Python sample writes it, and
-  /// `MM/dd/yyyy HH:mm:ss`.
+  /// is UTC), without seconds or without a time (midnight), with an offset such as `+0100`, with quotes around the `T`
+  /// as Microsoft's Python sample writes it, and `MM/dd/yyyy HH:mm:ss`.
   static func read(_ text: String) -> UnixTime? {
     let text = text.replacing("'T'", with: "T")
     guard text.contains("/") else {
-      return UnixTime(text) ?? UnixTime(text + "Z") ?? UnixTime(text + "T00:00:00Z")
+      return UnixTime(text) ?? UnixTime(text + "Z") ?? UnixTime(text + "T00:00:00Z") ?? UnixTime(completed(text))
     }
     let parts = text.split(separator: " ")
     let date = parts[0].split(separator: "/", omittingEmptySubsequences: false)
@@ -21,6 +21,15 @@ enum AzureTime {
       time[0] = two(Substring(String(hour % 12 + (parts[2].uppercased() == "PM" ? 12 : 0))))
     }
     return UnixTime("\(date[2])-\(two(date[0]))-\(two(date[1]))T\(time.joined(separator: ":"))Z")
+  }
+
+  /// The form of the SDKs for iOS and Android, `2026-11-21T08:00+0100`, in that of RFC 3339.
+  private static func completed(_ text: String) -> String {
+    var text = text
+    let isSign = { (character: Character) in character == "+" || character == "-" }
+    if text.suffix(5).first.map(isSign) == true { text.insert(":", at: text.index(text.endIndex, offsetBy: -2)) }
+    let (minutes, rest) = (text.prefix(16), text.dropFirst(16))
+    return rest.first.map(isSign) == true || rest == "Z" ? "\(minutes):00\(rest)" : text
   }
 
   /// A time in error texts: `11/7/2018 12:18:37 AM`.

@@ -5,39 +5,42 @@ import HummingbirdCore
 
 /// The description of hubs.
 ///
-/// It shows no credentials and no keys. Credentials are changed where the configuration allows it.
+/// It shows no keys and no secrets. Credentials are changed where the configuration allows it.
 struct HubRoutes: Sendable {
   let operations: FrontEndOperations
-  /// Those of the hubs whose credentials may be changed.
   let credentials: [HubName: any HubCredentialStore]
+  /// The hubs whose credentials may be changed.
+  let changeable: Set<HubName>
 
   var routes: [AzureRoute] {
     [
-      AzureRoute(.get, "", .manage) { request, caller in describe(caller.hubName, request) },
+      AzureRoute(.get, "", .manage) { request, caller in await describe(caller.hubName, request) },
       AzureRoute(.put, "", .manage) { try await update($0, by: $1) },
       AzureRoute(.delete, "", .manage) { _, _ in throw Self.fixed },
     ]
   }
 
-  private func describe(_ hub: HubName, _ request: AzureRequest) -> Response {
-    let description = HubDescription(hub: hub, url: request.root, now: operations.clock.now())
+  private func describe(_ hub: HubName, _ request: AzureRequest) async -> Response {
+    let description = HubDescription(
+      title: request.hubText, url: request.root, now: operations.clock.now(),
+      credentials: await credentials[hub]?.identities() ?? [])
     return AzureAnswer.document(description.document, type: AtomType.entry)
   }
 
   private func update(_ request: AzureRequest, by caller: Caller) async throws -> Response {
-    guard let store = credentials[caller.hubName] else { throw Self.fixed }
     // Without it, Azure makes a new hub.
     guard request.header(.ifMatch) != nil else {
-      throw Refusal(.conflict, "The hub exists; an update has the header If-Match.")
+      throw Refusal(.conflict, "SubCode=40900. The hub exists; an update has the header If-Match.")
     }
+    guard changeable.contains(caller.hubName), let store = credentials[caller.hubName] else { throw Self.fixed }
     let update = try HubUpdate(try await request.body(upTo: operations.maximumBodySize))
     let changed = try await store.replace(update.credentials)
     if !changed.isEmpty { operations.recordCredentials(of: changed, by: caller, request.original) }
-    return describe(caller.hubName, request)
+    return await describe(caller.hubName, request)
   }
 
   /// Why a hub cannot be made, changed or deleted.
-  private static let fixed = Refusal(
+  static let fixed = Refusal(
     .impossible,
     "Hubs and their credentials are in the configuration of this server: make, change or delete them there. Changed "
       + "files of keys are read without a restart.")
@@ -48,9 +51,12 @@ struct HubDescription: Sendable {
   /// Azure's way to say that registrations do not expire.
   static let unlimited = "P10675199DT2H48M5.4775807S"
 
-  let hub: HubName
+  /// The name by which the client asked.
+  let title: String
   let url: String
   let now: UnixTime
+  /// What of them is no secret.
+  var credentials: [HubCredential] = []
 
   var document: [UInt8] {
     var document: [UInt8] = []
@@ -59,10 +65,29 @@ struct HubDescription: Sendable {
   }
 
   private func append(to document: inout [UInt8]) {
-    document.appendEntry(id: url, title: hub.rawValue, published: now, updated: now) { content in
+    document.appendEntry(id: url, title: title, published: now, updated: now) { content in
       content.appendElement("NotificationHubDescription", attributes: XMLNamespace.ofDescriptions) {
+        append("ApnsCredential", ["Endpoint", "AppName", "AppId", "KeyId"], to: &$0)
         $0.appendElement("RegistrationTtl", Self.unlimited)
+        append("WnsCredential", ["PackageSid", "WindowsLiveEndpoint"], to: &$0)
         $0.appendElement("AuthorizationRules", "")
+        append("FcmV1Credential", ["ProjectId", "ClientEmail"], to: &$0)
+      }
+    }
+  }
+
+  private func append(_ name: String, _ properties: [String], to document: inout [UInt8]) {
+    guard let shown = credentials.first(where: { $0.name == name })?.properties(properties), !shown.isEmpty else {
+      return
+    }
+    document.appendElement(name) { credential in
+      credential.appendElement("Properties") { list in
+        for property in shown {
+          list.appendElement("Property") {
+            $0.appendElement("Name", property.name)
+            $0.appendElement("Value", property.value)
+          }
+        }
       }
     }
   }
@@ -73,7 +98,7 @@ struct HubDescription: Sendable {
     document.appendFeed(
       id: "\(root)/$Resources/NotificationHubs", title: "Publicly Listed Services", updated: now
     ) { feed in
-      for hub in hubs { HubDescription(hub: hub, url: "\(root)/\(hub)", now: now).append(to: &feed) }
+      for hub in hubs { HubDescription(title: hub.rawValue, url: "\(root)/\(hub)", now: now).append(to: &feed) }
     }
     return document
   }

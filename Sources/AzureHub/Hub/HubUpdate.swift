@@ -7,6 +7,9 @@ package protocol HubCredentialStore: Sendable {
   ///
   /// Throws a `Refusal` that names a property which is wrong (400) or cannot be changed (409); then nothing changes.
   func replace(_ credentials: [HubCredential]) async throws -> [Platform]
+
+  /// What of the credentials is no secret: ids and names, which a client compares. Nothing that cannot be read.
+  func identities() async -> [HubCredential]
 }
 
 /// The credential of a push service in a hub's description. It has secrets, and therefore no description of its own.
@@ -22,6 +25,11 @@ package struct HubCredential: Sendable, CustomStringConvertible {
   }
 
   package subscript(_ property: String) -> String? { values[property.lowercased()] }
+
+  /// The properties of the names that have a value, in the order of the names.
+  func properties(_ names: [String]) -> [(name: String, value: String)] {
+    names.compactMap { name in self[name].map { (name, $0) } }
+  }
 
   /// Throws a refusal that names a property which is none of these.
   package func requireOnly(_ properties: [String]) throws(Refusal) {
@@ -78,7 +86,7 @@ struct HubUpdate {
       guard let name = property.value("Name")?.trimmingSpace, !name.isEmpty, name.utf8.count <= 64,
         name.utf8.allSatisfy(\.isLetterOrDigit)
       else { throw Refusal(.invalidField, "\(credential.name) has a property without a valid name") }
-      guard let value = property.value("Value")?.trimmingSpace, !value.isEmpty else { continue }
+      guard let value = property.value("Value")?.trimmingSpace, !value.isEmpty, value != XMLTree.null else { continue }
       guard value.utf8.count <= maximumLength else {
         throw Refusal(.invalidField, "\(credential.name).\(name) must have at most \(maximumLength) bytes")
       }
@@ -91,8 +99,12 @@ struct HubUpdate {
 }
 
 extension XMLTree {
+  /// The text that Java's client writes for a value that it does not have.
+  fileprivate static let null = "null"
+
   /// Whether the element says nothing: it is marked `nil`, or there is no text in it.
   fileprivate var isNothing: Bool {
-    attributes["nil"] == "true" || text.trimmingSpace.isEmpty && children.allSatisfy(\.isNothing)
+    let text = text.trimmingSpace
+    return attributes["nil"] == "true" || (text.isEmpty || text == Self.null) && children.allSatisfy(\.isNothing)
   }
 }

@@ -77,6 +77,8 @@ struct AzurePatch: Sendable {
     case ("pushchannel", 1):
       guard !isRemoval else { throw InvalidDescription("cannot be removed") }
       device.handle = try device.service.checked(handle: operation.value, field: "the value")
+    case ("expirationtime", 1):
+      device.validUntil = try InstallationDocument.end(isRemoval ? nil : try required(operation), field: "the value")
     case ("userid", 1), ("user", 1):
       device.tags.forgetUser()
       device.user = isRemoval ? nil : try required(operation)

@@ -37,6 +37,8 @@ struct InstallationDocument: Hashable, Sendable {
   var pushVariables: [String: String]
   var templates: [String: Template]
   var tiles: [String: Tile]
+  /// When it ends unless the app renews it; nil: never.
+  var validUntil: UnixTime?
   /// Language and time zone, which Azure does not have and a patch keeps.
   private var profile = DeviceProfile()
 
@@ -54,6 +56,7 @@ struct InstallationDocument: Hashable, Sendable {
 
   private init(from reader: inout JSONReader, id: String) throws(JSONError) {
     var (service, handle, user): (PushServiceName?, String?, String?)
+    var validUntil: UnixTime?
     var (tags, pushVariables): (AzureTags, [String: String]) = (AzureTags(), [:])
     // Templates and tiles need the platform, which may follow.
     var (rawTemplates, rawTiles): (ArraySlice<UInt8>?, ArraySlice<UInt8>?)
@@ -71,6 +74,11 @@ struct InstallationDocument: Hashable, Sendable {
         handle = try reader.readOptionalString()
       case "userid": user = try reader.readOptionalString()
       case "tags": tags = try reader.readAzureTags()
+      case "expirationtime":
+        let text = try reader.readOptionalString()
+        validUntil = try describing { () throws(InvalidDescription) in
+          try Self.end(text, field: "expirationTime")
+        }
       case "pushvariables":
         if try !reader.readNull() {
           pushVariables = try reader.readTemplateValues(maximum: DeviceProfile.maximumAttributes)
@@ -82,6 +90,7 @@ struct InstallationDocument: Hashable, Sendable {
     }
     guard let service else { throw JSONError(field: "platform", problem: "is missing") }
     (self.id, self.service, self.tags, self.pushVariables) = (id, service, tags, pushVariables)
+    self.validUntil = validUntil
     self.user = user.flatMap { $0.isEmpty ? nil : $0 } ?? tags.user
     self.handle = try describing { () throws(InvalidDescription) in
       try service.checked(handle: handle, field: "pushChannel")
@@ -96,6 +105,18 @@ struct InstallationDocument: Hashable, Sendable {
       tiles = try Self.within("secondaryTiles") { () throws(JSONError) in try Self.readTiles(rawTiles, of: service) }
     }
   }
+
+  /// Reads the end of an installation. The last moment that Azure's clients can write means that there is none.
+  static func end(_ text: String?, field: String) throws(InvalidDescription) -> UnixTime? {
+    guard let text = text?.trimmingSpace, !text.isEmpty else { return nil }
+    guard let time = AzureTime.read(text) else {
+      throw InvalidDescription("\(field) must be a date and time such as 2030-01-02T03:04:05Z")
+    }
+    return time >= endless ? nil : time
+  }
+
+  /// 9999-12-31T00:00:00Z
+  private static let endless = UnixTime(milliseconds: 253_402_214_400_000)
 
   /// Reads a member whose errors name parts of it.
   private static func within<Value>(
@@ -139,8 +160,8 @@ struct InstallationDocument: Hashable, Sendable {
   /// Describes the rows of an installation: its own, and those of its templates and tiles.
   init(id: String, device: Registration, parts rows: [Registration], isOlder: Bool) {
     self.id = id
-    service = PushServiceName(device.platform, isOlder: isOlder)
-    handle = device.handle
+    service = PushServiceName(device.platform, device.profile?.azure ?? [:], isOlder: isOlder)
+    (handle, validUntil) = (device.handle, device.validUntil)
     user = UserName.isOfDevice(device.user) ? nil : device.user
     tags = AzureTags(ofRow: device.tags)
     profile = device.profile ?? DeviceProfile()
@@ -149,7 +170,8 @@ struct InstallationDocument: Hashable, Sendable {
     for row in rows where row.profile?.tile == nil {
       guard let template = row.profile?.template else { continue }
       templates[template.name] = Template(
-        template: AzureTemplate(template), tags: AzureTags(ofRow: row.tags.filter { !device.tags.contains($0) }))
+        template: AzureTemplate(template, form: row.profile?.azure ?? [:]),
+        tags: AzureTags(ofRow: row.tags.filter { !device.tags.contains($0) }))
     }
     tiles = [:]
     for row in rows where row.profile?.template == nil {
@@ -158,26 +180,28 @@ struct InstallationDocument: Hashable, Sendable {
       for other in rows where other.profile?.tile == name {
         guard let template = other.profile?.template else { continue }
         tile.templates[template.name] = Template(
-          template: AzureTemplate(template), tags: AzureTags(ofRow: other.tags.filter { !row.tags.contains($0) }))
+          template: AzureTemplate(template, form: other.profile?.azure ?? [:]),
+          tags: AzureTags(ofRow: other.tags.filter { !row.tags.contains($0) }))
       }
       tiles[name] = tile
     }
   }
 
   /// The request to the registry, which makes the name of a template a tag of it, as Azure does.
-  func request(in hub: HubName) throws(InvalidDescription) -> InstallationRequest {
+  func request(in hub: HubName, at now: UnixTime) throws(InvalidDescription) -> InstallationRequest {
     guard Tag.isInstallation(id) else {
       throw InvalidDescription("the installation's id must be \(Tag.installationRule)")
     }
     if let user, !UserName.isValid(user) { throw InvalidDescription("userId must be \(UserName.rule)") }
     try requireOwn(tags, field: "tags")
+    guard validUntil.map({ $0 > now }) ?? true else { throw InvalidDescription("expirationTime must be in the future") }
     var profile = profile
-    profile.attributes = pushVariables
+    (profile.attributes, profile.azure) = (pushVariables, service.form)
     return InstallationRequest(
       installation: id, hub: hub, user: user ?? UserName.ofDevice(RegistrationID(azure: id)),
       platform: service.platform, handle: handle, tags: tags.tags, profile: profile.isEmpty ? nil : profile,
       templates: try rows(of: templates, profile, field: "templates"), tiles: try rows(ofTiles: profile),
-      isTrusted: true)
+      validUntil: validUntil, isTrusted: true)
   }
 
   /// The templates of the installation or of a tile. `field` names them in errors.
@@ -193,12 +217,13 @@ struct InstallationDocument: Hashable, Sendable {
       let template = try entry.template.checked(name: name, on: service.platform, field: "\(field).\(name).body")
       var profile = profile
       profile.template = template
+      profile.azure.merge(entry.template.form) { $1 }
       guard JSONWriter.bytes(of: profile).count <= DeviceProfile.maximumLength else {
         throw InvalidDescription(
           "\(field).\(name) and pushVariables together must have at most \(DeviceProfile.maximumLength) bytes")
       }
       try requireOwn(entry.tags, field: "\(field).\(name).tags")
-      rows.append(InstallationRequest.Template(template, tags: entry.tags.tags))
+      rows.append(InstallationRequest.Template(template, tags: entry.tags.tags, azure: entry.template.form))
     }
     return rows
   }
@@ -242,7 +267,7 @@ struct InstallationDocument: Hashable, Sendable {
       json.member("pushChannelExpired", false)
       json.member("platform", service.installationPlatform)
       json.member("userId", ifPresent: user)
-      json.member("expirationTime", "9999-12-31T23:59:59.9999999Z")
+      json.member("expirationTime", validUntil?.description ?? "9999-12-31T23:59:59.9999999Z")
       json.member("lastUpdate", seenAt)
       if !tags.tags.isEmpty { json.member("tags", tags.tags) }
       if !pushVariables.isEmpty { json.object("pushVariables") { $0.members(sorted: pushVariables) } }
@@ -267,7 +292,7 @@ struct InstallationDocument: Hashable, Sendable {
       for (name, entry) in templates.sorted(by: { $0.key < $1.key }) {
         json.object(named: name) { json in
           json.member("body", entry.template.body(for: service))
-          let headers = entry.template.namedHeaders
+          let headers = entry.template.namedHeaders()
           if !headers.isEmpty {
             json.object("headers") { json in for header in headers { json.member(named: header.name, header.value) } }
           }

@@ -35,7 +35,8 @@ struct InstallationRoutes: Sendable {
   private func write(_ request: AzureRequest, by caller: Caller) async throws -> Response {
     let body = try await request.body(upTo: operations.maximumBodySize)
     let installation = try describing { () throws(InvalidDescription) in
-      try InstallationDocument(body, id: request.parameters[0]).request(in: caller.hubName)
+      try InstallationDocument(body, id: request.parameters[0])
+        .request(in: caller.hubName, at: operations.clock.now())
     }
     _ = try await operations.install(installation, by: caller)
     return written(request)
@@ -49,7 +50,7 @@ struct InstallationRoutes: Sendable {
       let changed = try describing { () throws(InvalidDescription) in
         var document = stored
         try patch.apply(to: &document)
-        return try document.request(in: caller.hubName)
+        return try document.request(in: caller.hubName, at: operations.clock.now())
       }
       do {
         _ = try await operations.revise(device, by: changed, of: caller)
@@ -76,7 +77,10 @@ struct InstallationRoutes: Sendable {
     _ request: AzureRequest, by caller: Caller
   ) async throws -> (device: Registration, document: InstallationDocument) {
     let rows = try await rows(request, of: caller)
-    guard let device = rows.first, !device.isPart else { throw Self.unknown }
+    // After its end it is removed soon; see `RegistrationExpiry`.
+    guard let device = rows.first, !device.isPart, device.validUntil.map({ $0 > operations.clock.now() }) ?? true else {
+      throw Self.unknown
+    }
     let document = InstallationDocument(
       id: request.parameters[0], device: device, parts: Array(rows.dropFirst()), isOlder: request.isOlder)
     return (device, document)

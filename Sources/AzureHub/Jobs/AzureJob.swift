@@ -38,6 +38,9 @@ struct AzureJob: Codable, Hashable, Sendable {
   let input: String?
   /// `ImportFileUri` as the client gave it, without a signature.
   let inputName: String?
+  /// `OutputContainerUri` as the client gave it, without a signature. Nothing is written there: results are at the
+  /// URLs of `OutputProperties`.
+  let container: String?
   let createdAt: Int64
   var updatedAt: Int64
   var status = Status.started
@@ -55,8 +58,8 @@ struct AzureJob: Codable, Hashable, Sendable {
     var failed: UInt64 = 0
   }
 
-  init(id: String, kind: Kind, input: String?, inputName: String?, at now: UnixTime) {
-    (self.id, self.kind, self.input, self.inputName) = (id, kind, input, inputName)
+  init(id: String, kind: Kind, input: String?, inputName: String?, container: String? = nil, at now: UnixTime) {
+    (self.id, self.kind, self.input, self.inputName, self.container) = (id, kind, input, inputName, container)
     (createdAt, updatedAt) = (now.milliseconds, now.milliseconds)
   }
 
@@ -67,7 +70,10 @@ struct AzureJob: Codable, Hashable, Sendable {
 struct AzureJobRequest: Hashable {
   let kind: AzureJob.Kind
   let importFile: String?
+  /// Without its query, in which a signature may be.
   let outputContainer: String?
+
+  private static let maximumContainer = 2048
 
   init(_ document: XMLTree) throws(InvalidDescription) {
     guard let job = document.name == "entry" ? document.child("content")?.child("NotificationHubJob") : document,
@@ -82,7 +88,10 @@ struct AzureJobRequest: Hashable {
     }
     self.kind = kind
     importFile = text("ImportFileUri")
-    outputContainer = text("OutputContainerUri")
+    outputContainer = text("OutputContainerUri")?.prefixUpToQuery
+    guard outputContainer?.utf8.count ?? 0 <= Self.maximumContainer else {
+      throw InvalidDescription("OutputContainerUri must have at most \(Self.maximumContainer) bytes")
+    }
     guard kind == .export || importFile != nil else { throw InvalidDescription("ImportFileUri is missing") }
   }
 }
@@ -104,6 +113,8 @@ extension AzureJob {
         job.appendElement("Progress", progress == progress.rounded() ? "\(Int(progress))" : "\(progress)")
         job.appendElement("Type", kind.rawValue)
         job.appendElement("Status", status.rawValue)
+        // Required by the clients for .NET and JavaScript.
+        job.appendElement("OutputContainerUri", container ?? link(id).prefixUpToQuery)
         if let inputName { job.appendElement("ImportFileUri", inputName) }
         if let failure { job.appendElement("Failure", failure) }
         if hasEnded {
@@ -122,4 +133,9 @@ extension AzureJob {
       }
     }
   }
+}
+
+extension String {
+  /// A URL without its query, in which a signature may be.
+  var prefixUpToQuery: String { String(prefix { $0 != "?" }) }
 }

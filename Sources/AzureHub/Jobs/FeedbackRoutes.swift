@@ -60,7 +60,7 @@ extension RemovedRegistration {
       feedback.appendElement("NotificationSystemError", "ExpiredChannel")
       // Known while the device can be restored.
       if let quarantine {
-        let service = PushServiceName(quarantine.platform, isOlder: false)
+        let service = PushServiceName(quarantine.platform, [:], isOlder: false)
         feedback.appendElement("Platform", service.installationPlatform)
         feedback.appendElement("PnsHandle", service.azureForm(of: quarantine.handle))
       }

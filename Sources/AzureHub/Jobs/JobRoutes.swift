@@ -67,11 +67,6 @@ struct JobRoutes: Sendable {
     } catch let error as InvalidDescription {
       throw Refusal(.invalidField, error.description)
     }
-    if let container = order.outputContainer, !container.hasPrefix("file:"), !container.hasPrefix(request.root) {
-      throw Refusal(
-        .invalidField,
-        "OutputContainerUri must be empty, file: or a URL of this hub; results are at the URLs of OutputProperties")
-    }
     var input: String?
     if order.kind != .export, let text = order.importFile {
       input = try find(text, runner.folder, hub)
@@ -79,7 +74,7 @@ struct JobRoutes: Sendable {
     let now = operations.clock.now()
     let job = AzureJob(
       id: RegistrationID.timeOrdered(at: now).description, kind: order.kind, input: input,
-      inputName: input == nil ? nil : order.importFile.map { String($0.prefix { $0 != "?" }) }, at: now)
+      inputName: input == nil ? nil : order.importFile?.prefixUpToQuery, container: order.outputContainer, at: now)
     guard try runner.add(job, hub: hub) else { throw Refusal(.overloaded, "Too many jobs wait.") }
     operations.recordJob(job.id, kind: order.kind.rawValue, by: caller, request.original)
     var response = answer(job, request, hub)

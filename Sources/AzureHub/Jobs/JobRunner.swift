@@ -16,7 +16,7 @@ package final class JobRunner: Service {
 
   let folder: JobFolder
   private let hubs: [HubName]
-  private let registry: any DeviceRegistry & RegistrationDirectory
+  private let registry: any DeviceRegistry & RegistrationDirectory & RegistrationInquiry
   private let clock: any WallClock
   private let logger: Logger
   private let queue: AsyncStream<Entry>
@@ -35,7 +35,7 @@ package final class JobRunner: Service {
   private static let pageSize = 1000
 
   package init(
-    folder: String, hubs: [HubName], registry: any DeviceRegistry & RegistrationDirectory,
+    folder: String, hubs: [HubName], registry: any DeviceRegistry & RegistrationDirectory & RegistrationInquiry,
     clock: any WallClock = SystemWallClock(), logger: Logger
   ) {
     self.folder = JobFolder(path: folder)
@@ -204,7 +204,12 @@ package final class JobRunner: Service {
     let stored = description.id == nil ? nil : try await registry.registration(id, hub: hub)
     switch (kind, stored) {
     case (.create, .some): throw InvalidDescription("the registration exists")
-    case (.update, nil), (.delete, nil): throw InvalidDescription("the registration does not exist")
+    case (.delete, nil):
+      // The file may have an installation before its templates.
+      guard try await registry.removedTogether(id, hub: hub) else {
+        throw InvalidDescription("the registration does not exist")
+      }
+    case (.update, nil): throw InvalidDescription("the registration does not exist")
     case (.delete, let stored?):
       try await registry.remove(id, hub: hub, user: stored.user, at: clock.now())
     default: _ = try await registry.complete(description.request(id: id, hub: hub), at: clock.now())

@@ -10,15 +10,22 @@ enum PushServiceName: String, CaseIterable, Hashable, Sendable {
   /// The names in Azure of services that are not served. Fcm is one: Azure refuses it too, its clients write Gcm.
   private static let refused = ["Adm", "Baidu", "Browser", "Fcm", "Mpns", "NokiaX", "Xiaomi"]
 
-  /// The service for a platform's registrations; `isOlder`: the client knows no FcmV1.
-  init(_ platform: Platform, isOlder: Bool) {
+  /// The service of a registration, by the kind that a client gave: one of Gcm may know no FcmV1, in any version.
+  ///
+  /// Without a kind Firebase is FcmV1, unless the client asks for an older version (`isOlder`), which has none.
+  init(_ platform: Platform, _ form: [String: String], isOlder: Bool) {
     self =
       switch platform {
       case .apns: .apple
       case .wns: .windows
-      case .fcm: isOlder ? .gcm : .fcmV1
+      case .fcm: isOlder || form[Self.formKey] == Self.gcm.rawValue ? .gcm : .fcmV1
       }
   }
+
+  private static let formKey = "service"
+
+  /// What is kept of the kind, for `DeviceProfile.azure`.
+  var form: [String: String] { self == .gcm ? [Self.formKey: rawValue] : [:] }
 
   /// Reads the name in front of `RegistrationDescription` or `TemplateRegistrationDescription`.
   init(ofRegistration name: String) throws(InvalidDescription) {
@@ -61,6 +68,16 @@ enum PushServiceName: String, CaseIterable, Hashable, Sendable {
     case .apple: "apns"
     case .gcm: "gcm"
     case .fcmV1: "fcmV1"
+    }
+  }
+
+  /// The name in results of sends.
+  var resultName: String {
+    switch self {
+    case .windows: "windows"
+    case .apple: "apple"
+    case .gcm: "gcm"
+    case .fcmV1: "fcmv1"
     }
   }
 

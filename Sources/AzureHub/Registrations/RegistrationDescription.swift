@@ -8,6 +8,8 @@ struct RegistrationDescription: Hashable, Sendable {
   var tags: AzureTags
   var pushVariables: [String: String]
   var template: DeviceTemplate?
+  /// The form in which the client gave it, as far as the other members do not show it.
+  var form: [String: String]
   /// The name of the secondary tile.
   var tile: String?
   /// The id that an import's line carries.
@@ -42,7 +44,13 @@ struct RegistrationDescription: Hashable, Sendable {
     }
     tags = try AzureTags(list: description.value("Tags") ?? "", field: "Tags")
     pushVariables = try Self.pushVariables(description.value("PushVariables"))
-    template = isTemplate ? try Self.template(description, on: service.platform) : nil
+    form = service.form
+    if isTemplate {
+      let given = try Self.template(description, on: service.platform)
+      let name = description.value("TemplateName")?.trimmingSpace ?? ""
+      template = try given.checked(name: name, on: service.platform, field: "BodyTemplate")
+      form.merge(given.form) { $1 }
+    }
     id = description.value("RegistrationId").map(\.trimmingSpace).flatMap { $0.isEmpty ? nil : $0 }
     guard JSONWriter.bytes(of: profile).count <= DeviceProfile.maximumLength else {
       throw InvalidDescription(
@@ -52,7 +60,8 @@ struct RegistrationDescription: Hashable, Sendable {
 
   /// Describes a row.
   init(_ registration: Registration, isOlder: Bool) {
-    service = PushServiceName(registration.platform, isOlder: isOlder)
+    form = registration.profile?.azure ?? [:]
+    service = PushServiceName(registration.platform, form, isOlder: isOlder)
     handle = registration.handle
     tags = AzureTags()
     pushVariables = registration.profile?.attributes ?? [:]
@@ -63,7 +72,9 @@ struct RegistrationDescription: Hashable, Sendable {
 
   static let tileElement = "SecondaryTileName"
 
-  private var profile: DeviceProfile { DeviceProfile(template: template, attributes: pushVariables, tile: tile) }
+  private var profile: DeviceProfile {
+    DeviceProfile(template: template, attributes: pushVariables, tile: tile, azure: form)
+  }
 
   private static func pushVariables(_ text: String?) throws(InvalidDescription) -> [String: String] {
     guard let text, !text.trimmingSpace.isEmpty else { return [:] }
@@ -79,7 +90,7 @@ struct RegistrationDescription: Hashable, Sendable {
 
   private static func template(
     _ description: XMLTree, on platform: Platform
-  ) throws(InvalidDescription) -> DeviceTemplate {
+  ) throws(InvalidDescription) -> AzureTemplate {
     var template = AzureTemplate(body: description.value("BodyTemplate") ?? "")
     for (list, item) in [("WnsHeaders", "WnsHeader"), ("ApnsHeaders", "ApnsHeader")] {
       for header in description.child(list)?.children ?? [] where header.name == item {
@@ -93,10 +104,9 @@ struct RegistrationDescription: Hashable, Sendable {
       try template.setExpiry(expiry, on: platform, field: "Expiry")
     }
     if let priority = description.value("Priority")?.trimmingSpace, !priority.isEmpty {
-      try template.set(AzureTemplate.priority, to: priority, on: platform)
+      try template.setPriority(priority, on: platform)
     }
-    let name = description.value("TemplateName")?.trimmingSpace ?? ""
-    return try template.checked(name: name, on: platform, field: "BodyTemplate")
+    return template
   }
 
   /// The request to the registry. A device without a user gets one of its own, and so does an installation.

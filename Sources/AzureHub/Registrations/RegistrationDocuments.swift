@@ -8,17 +8,14 @@ struct RegistrationEntry {
   let registration: Registration
   let description: RegistrationDescription
 
-  /// `isOlder`: the client knows no FcmV1. With `service` the description is of that one.
-  init(_ registration: Registration, id: String? = nil, isOlder: Bool, service: PushServiceName? = nil) {
+  /// `isOlder`: the client asks for a version that has no FcmV1.
+  init(_ registration: Registration, id: String? = nil, isOlder: Bool) {
     self.id = id ?? registration.id.description
     self.registration = registration
-    var description = RegistrationDescription(registration, isOlder: isOlder)
-    if let service, service.platform == registration.platform { description.service = service }
-    self.description = description
+    description = RegistrationDescription(registration, isOlder: isOlder)
   }
 
-  /// A weak tag of the registration's content: it changes with handle, tags and profile, and not when the app reports
-  /// the same ones again.
+  /// A weak tag of the registration's present state: it changes with every write, and does not come back.
   var tag: String { Self.tag(of: registration) }
 
   static func tag(of registration: Registration) -> String {
@@ -27,6 +24,7 @@ struct RegistrationEntry {
       json.member("platform", registration.platform)
       json.member("handle", registration.handle)
       json.member("tags", registration.tags)
+      json.member("seenAt", registration.seenAt)
     }
     if let profile = registration.profile { content += JSONWriter.bytes(of: profile) }
     return Hexadecimal.text(SHA256.hash(data: content).prefix(8))
@@ -80,7 +78,7 @@ extension RegistrationEntry {
     let name = description.service.rawValue + (template == nil ? "" : "Template") + "RegistrationDescription"
     document.appendElement(name, attributes: XMLNamespace.ofDescriptions) { content in
       content.appendElement("ETag", tag)
-      content.appendElement("ExpirationTime", "9999-12-31T23:59:59.999")
+      content.appendElement("ExpirationTime", registration.validUntil?.description ?? "9999-12-31T23:59:59.999")
       content.appendElement("RegistrationId", id)
       let tags = AzureTags.list(of: registration)
       if !tags.isEmpty { content.appendElement("Tags", tags.joined(separator: ",")) }
@@ -91,12 +89,15 @@ extension RegistrationEntry {
       content.appendElement(
         description.service.handleElement, description.service.azureForm(of: description.handle))
       if let tile = description.tile { content.appendElement(RegistrationDescription.tileElement, tile) }
-      if let template { Self.append(template, of: description.service, to: &content) }
+      if let template {
+        Self.append(template, AzureTemplate(template, form: description.form), of: description.service, to: &content)
+      }
     }
   }
 
-  private static func append(_ template: DeviceTemplate, of service: PushServiceName, to content: inout [UInt8]) {
-    let form = AzureTemplate(template)
+  private static func append(
+    _ template: DeviceTemplate, _ form: AzureTemplate, of service: PushServiceName, to content: inout [UInt8]
+  ) {
     content.appendElement("BodyTemplate", form.body(for: service))
     func append(headers: String, header: String, _ list: [(name: String, value: String)]) {
       guard !list.isEmpty else { return }
@@ -110,15 +111,14 @@ extension RegistrationEntry {
       }
     }
     switch service {
-    case .windows: append(headers: "WnsHeaders", header: "WnsHeader", form.namedHeaders)
+    case .windows: append(headers: "WnsHeaders", header: "WnsHeader", form.namedHeaders())
     case .apple: if let expiry = form.expiry { content.appendElement("Expiry", expiry) }
     case .gcm, .fcmV1: break
     }
     if !template.name.isEmpty { content.appendElement("TemplateName", template.name) }
     if service == .apple {
-      if let priority = form.headers[AzureTemplate.priority] { content.appendElement("Priority", priority) }
-      append(
-        headers: "ApnsHeaders", header: "ApnsHeader", form.namedHeaders.filter { $0.name != AzureTemplate.priority })
+      if let priority = form.priority { content.appendElement("Priority", priority) }
+      append(headers: "ApnsHeaders", header: "ApnsHeader", form.namedHeaders(isElement: true))
     }
   }
 }

@@ -6,12 +6,15 @@ import FrontEnd
 struct RegistrationListing: Sendable {
   /// The most registrations of a page, as in Azure.
   static let maximumTop = 100
+  /// The most registrations that are left out; each costs as much as one that is listed.
+  static let maximumSkip = 10_000
+  private static let skippedAtOnce = 1000
 
   private let audiences: [Audience]
   private let after: RegistrationID?
   private let top: Int
-  /// The service that the filter names.
-  let service: PushServiceName?
+  /// The registrations to leave out at the beginning.
+  private let skip: Int
 
   /// All registrations, or those of the query's `$filter`.
   init(of request: AzureRequest) throws(Refusal) {
@@ -26,13 +29,15 @@ struct RegistrationListing: Sendable {
         .invalidParameter,
         "$filter must compare ChannelUri, DeviceToken, GcmRegistrationId or FcmV1RegistrationId with eq")
     }
-    // Clients name it ChannelUri on all platforms.
+    // Clients name it ChannelUri on all platforms, and some encode its value twice.
     let platforms = service == .windows ? Platform.allCases : [service.platform]
-    try self.init(
-      request,
+    let decoded = ProtocolRequest.decoded(handle[...]) ?? handle
+    let audiences = (decoded == handle ? [handle] : [handle, decoded]).flatMap { handle in
       platforms.filter { DeviceHandle.problem(with: handle, platform: $0) == nil }.map {
-        .device($0, handle: DeviceHandle.normalized(handle, platform: $0))
-      }, service == .windows ? nil : service)
+        Audience.device($0, handle: DeviceHandle.normalized(handle, platform: $0))
+      }
+    }
+    try self.init(request, audiences)
   }
 
   /// The registrations with a tag in Azure's form.
@@ -42,8 +47,8 @@ struct RegistrationListing: Sendable {
     try self.init(request, [Tag.user(of: tag).map(Audience.user) ?? .tag(tag)])
   }
 
-  private init(_ request: AzureRequest, _ audiences: [Audience], _ service: PushServiceName? = nil) throws(Refusal) {
-    (self.audiences, self.service) = (audiences, service)
+  private init(_ request: AzureRequest, _ audiences: [Audience]) throws(Refusal) {
+    self.audiences = audiences
     if let text = request.value("$top"), !text.isEmpty {
       guard let number = Int(text), number > 0 else { throw Refusal(.invalidParameter, "$top must be a number from 1") }
       top = min(number, Self.maximumTop)
@@ -57,6 +62,17 @@ struct RegistrationListing: Sendable {
       after = last
     } else {
       after = nil
+    }
+    if let text = request.value("$skip"), !text.isEmpty {
+      guard let number = Int(text), (0...Self.maximumSkip).contains(number) else {
+        throw Refusal(
+          .invalidParameter,
+          "$skip must be a number from 0 to \(Self.maximumSkip); the continuation token of an answer leads further")
+      }
+      // A client repeats its whole query with the token.
+      skip = after == nil ? number : 0
+    } else {
+      skip = 0
     }
   }
 
@@ -74,10 +90,28 @@ struct RegistrationListing: Sendable {
   }
 
   /// Reads the page. Returns the token of the next one; nil if there is none.
+  ///
+  /// Templates and tiles come before all others of the page: a client that removes what is listed, one by one, removes
+  /// the parts of an installation before the installation, with which they would go.
   func page(of directory: any RegistrationDirectory, hub: HubName) async throws -> (rows: [Registration], next: String?)
   {
-    guard let slice = after.map({ RegistrationSlice.whole.after($0) }) ?? RegistrationSlice.whole else {
+    let (rows, next) = try await rows(of: directory, hub: hub)
+    return (rows.filter(\.isPart) + rows.filter { !$0.isPart }, next)
+  }
+
+  private func rows(
+    of directory: any RegistrationDirectory, hub: HubName
+  ) async throws -> (rows: [Registration], next: String?) {
+    guard var slice = after.map({ RegistrationSlice.whole.after($0) }) ?? RegistrationSlice.whole else {
       return ([], nil)
+    }
+    // Handles have few registrations, and are skipped below.
+    var left = audiences.count == 1 ? skip : 0
+    while left > 0, let audience = audiences.first {
+      let page = try await directory.list(audience, hub: hub, of: slice, limit: min(left, Self.skippedAtOnce))
+      left -= page.registrations.count
+      guard let next = page.last.flatMap({ RegistrationSlice.whole.after($0) }) else { return ([], nil) }
+      slice = next
     }
     var rows: [Registration] = []
     var examined: RegistrationID?
@@ -89,6 +123,7 @@ struct RegistrationListing: Sendable {
       examined = page.last
     }
     rows.sort { $0.id < $1.id }
+    if audiences.count > 1 { rows.removeFirst(min(skip, rows.count)) }
     if rows.count > top { return (Array(rows.prefix(top)), Self.token(of: rows[top - 1].id)) }
     return (rows, examined.map(Self.token))
   }

@@ -39,7 +39,13 @@ struct RegistrationRoutes: Sendable {
         return answer(RegistrationEntry(stored, id: request.parameters[0], isOlder: request.isOlder), to: request)
       },
       AzureRoute(.delete, "registrations/{id}", .listen) { request, caller in
-        let stored = try await find(request, by: caller)
+        let stored: Registration
+        do { stored = try await find(request, by: caller) } catch let refusal as Refusal where refusal == Self.unknown {
+          let id = RegistrationID(azure: request.parameters[0])
+          // A client that removes all registrations of a list has removed the installation before its template.
+          guard try await operations.inquiry.removedTogether(id, hub: caller.hubName) else { throw refusal }
+          return AzureAnswer.empty(.ok)
+        }
         return try await unlessChanged(request) {
           try await operations.remove(
             stored, if: IfMatch(request.header(.ifMatch))?.condition, by: caller, request.original)
@@ -72,7 +78,7 @@ struct RegistrationRoutes: Sendable {
     let description = try RegistrationDescription(reading: try await request.body(upTo: operations.maximumBodySize))
     let stored = try await operations.complete(
       description.request(id: id, hub: caller.hubName), if: condition, by: caller)
-    let entry = RegistrationEntry(stored, id: name, isOlder: request.isOlder, service: description.service)
+    let entry = RegistrationEntry(stored, id: name, isOlder: request.isOlder)
     var response = answer(entry, to: request)
     response.headers[.contentLocation] = request.location(ofRegistration: name)
     return response
@@ -103,7 +109,7 @@ struct RegistrationRoutes: Sendable {
     _ listing: RegistrationListing, _ request: AzureRequest, by caller: Caller
   ) async throws -> Response {
     let page = try await listing.page(of: operations.registry, hub: caller.hubName)
-    let entries = page.rows.map { RegistrationEntry($0, isOlder: request.isOlder, service: listing.service) }
+    let entries = page.rows.map { RegistrationEntry($0, isOlder: request.isOlder) }
     var feed: [UInt8] = []
     feed.appendFeed(
       id: request.location(ofRegistration: ""), title: "Registrations", updated: operations.clock.now()
@@ -140,20 +146,4 @@ extension AzureRequest {
 extension HTTPField.Name {
   // The initialiser returns nil only for invalid field names; these literals are valid.
   static let continuationToken = HTTPField.Name("x-ms-continuationtoken")!
-}
-
-extension String {
-  /// As one component of a path.
-  var percentEncoded: String {
-    var text: [UInt8] = []
-    for byte in utf8 {
-      if byte.isLetterOrDigit || "-._~".utf8.contains(byte) {
-        text.append(byte)
-      } else {
-        text.append(UInt8(ascii: "%"))
-        text += Hexadecimal.text([byte]).utf8
-      }
-    }
-    return String(decoding: text, as: UTF8.self)
-  }
 }

@@ -66,24 +66,24 @@ struct AzureTarget: Sendable {
   /// Decoded.
   let segments: [String]
 
-  /// Whether it is the list of hubs, `/$Resources/NotificationHubs`, and no hub.
+  /// Whether it is the list of hubs, `/$Resources/NotificationHubs` or `/`, and no hub.
   var isOfHubs: Bool {
-    hub.lowercased() == "$resources" && segments.map { $0.lowercased() } == ["notificationhubs"]
+    hub.isEmpty || hub.lowercased() == "$resources" && segments.map { $0.lowercased() } == ["notificationhubs"]
   }
 
-  /// Divides a path; nil if it does not begin with the prefix, names no hub, or has a malformed escape. Letter case,
-  /// repeated slashes and one at the end play no part.
+  /// Divides a path; nil if it does not begin with the prefix or has a malformed escape. Letter case, repeated slashes
+  /// and one at the end play no part.
   init?(path: String, prefix: [String]) {
     var segments: [String] = []
     for part in path.split(separator: "/") {
       guard let segment = ProtocolRequest.decoded(part) else { return nil }
       segments.append(segment)
     }
-    guard segments.count > prefix.count,
+    guard segments.count >= prefix.count,
       zip(segments, prefix).allSatisfy({ $0.lowercased() == $1.lowercased() })
     else { return nil }
     self.prefix = prefix.map { "/\($0)" }.joined()
-    hub = segments[prefix.count]
-    self.segments = Array(segments[(prefix.count + 1)...])
+    hub = segments.count == prefix.count ? "" : segments[prefix.count]
+    self.segments = Array(segments.dropFirst(prefix.count + 1))
   }
 }

@@ -38,7 +38,10 @@ struct TestSends: Sendable {
     for device in report.devices ?? [] {
       // A device that is gone is no longer registered.
       let row = try await operations.registry.registration(device.registration, hub: report.hub)
-      outcome.results.append((device, handle ?? row?.handle))
+      let service = PushServiceName(device.platform, row?.profile?.azure ?? [:], isOlder: false)
+      outcome.results.append(
+        NotificationOutcome.Result(
+          device: device, service: service, handle: handle ?? row.map { service.azureForm(of: $0.handle) }))
     }
     return outcome
   }
@@ -48,8 +51,15 @@ struct TestSends: Sendable {
 struct NotificationOutcome: Sendable {
   var success = 0
   var failure = 0
-  /// The devices, with their handles as far as they are known. Empty for a send to very many.
-  var results: [(device: DeviceResult, handle: String?)] = []
+  /// Empty for a send to very many.
+  var results: [Result] = []
+
+  struct Result: Sendable {
+    let device: DeviceResult
+    let service: PushServiceName
+    /// Nil if it is not known any more.
+    let handle: String?
+  }
 
   var document: [UInt8] {
     var document: [UInt8] = []
@@ -57,26 +67,17 @@ struct NotificationOutcome: Sendable {
       content.appendElement("Success", String(success))
       content.appendElement("Failure", String(failure))
       content.appendElement("Results") { results in
-        for (device, handle) in self.results {
+        for result in self.results {
           results.appendElement("RegistrationResult") {
-            $0.appendElement("ApplicationPlatform", Self.name(of: device.platform))
-            $0.appendElement("PnsHandle", handle ?? "")
-            $0.appendElement("RegistrationId", device.registration.description)
-            $0.appendElement("Outcome", Self.text(of: device))
+            $0.appendElement("ApplicationPlatform", result.service.resultName)
+            $0.appendElement("PnsHandle", result.handle ?? "")
+            $0.appendElement("RegistrationId", result.device.registration.description)
+            $0.appendElement("Outcome", Self.text(of: result.device))
           }
         }
       }
     }
     return document
-  }
-
-  /// The name of a platform in results of sends.
-  static func name(of platform: Platform) -> String {
-    switch platform {
-    case .apns: "apple"
-    case .fcm: "fcmv1"
-    case .wns: "windows"
-    }
   }
 
   private static func text(of device: DeviceResult) -> String {

@@ -22,6 +22,8 @@ struct NotificationDetails: Sendable {
   var errorsURL: String?
   /// Whether the client knows no FcmV1.
   var isOlder = false
+  /// The devices of Firebase that are of the kind Gcm; nil if the kinds are not known.
+  var gcmDevices: Set<RegistrationID>?
 
   /// That of the sends together: the earliest as long as they are not all at an end.
   var state: State {
@@ -65,12 +67,16 @@ struct NotificationDetails: Sendable {
         content.appendElement("Tags", audience)
       }
       let outcomes = Self.outcomes(of: known)
-      let platforms = Platform.allCases.filter { outcomes[$0] != nil }
-      if !platforms.isEmpty {
-        content.appendElement("TargetPlatforms", platforms.map(name).joined(separator: ","))
+      let (gcm, fcmV1) = divided(outcomes[.fcm])
+      let services =
+        (outcomes[.apns] == nil ? [] : [PushServiceName.apple])
+        + (gcm == nil || !isOlder && gcmDevices == nil ? [] : [.gcm])
+        + (fcmV1 == nil ? [] : [.fcmV1]) + (outcomes[.wns] == nil ? [] : [.windows])
+      if !services.isEmpty {
+        content.appendElement("TargetPlatforms", services.map(\.resultName).joined(separator: ","))
       }
-      func append(counts platform: Platform, _ name: String) {
-        guard let counts = outcomes[platform] else { return }
+      func append(_ counts: [String: Int]?, _ name: String) {
+        guard let counts else { return }
         content.appendElement("\(name)OutcomeCounts") { list in
           for (outcome, count) in counts.sorted(by: { $0.key < $1.key }) {
             list.appendElement("Outcome") {
@@ -80,19 +86,28 @@ struct NotificationDetails: Sendable {
           }
         }
       }
-      append(counts: .apns, "Apns")
-      append(counts: .wns, "Wns")
-      // A client that sends in the format gcm reads these, and one with fcmv1 the last ones: the report does not tell
-      // which format it was.
-      append(counts: .fcm, "Gcm")
+      append(outcomes[.apns], "Apns")
+      append(outcomes[.wns], "Wns")
+      append(gcm, "Gcm")
       if let errorsURL { content.appendElement("PnsErrorDetailsUri", errorsURL) }
-      if !isOlder { append(counts: .fcm, "FcmV1") }
+      append(fcmV1, "FcmV1")
     }
     return document
   }
 
-  private func name(of platform: Platform) -> String {
-    isOlder && platform == .fcm ? "gcm" : NotificationOutcome.name(of: platform)
+  /// The outcomes at Firebase by kind. A client of an older version knows Gcm alone; of a send to very many devices the
+  /// kinds are not known, and a client that sends in the format gcm reads the first ones, one with fcmv1 the others.
+  private func divided(_ all: [String: Int]?) -> (gcm: [String: Int]?, fcmV1: [String: Int]?) {
+    guard let all, !isOlder else { return (all, nil) }
+    guard let gcmDevices else { return (all, all) }
+    var (gcm, rest): ([String: Int], [String: Int]) = ([:], all)
+    for device in reports.flatMap({ $0?.devices ?? [] }) where gcmDevices.contains(device.registration) {
+      let name = Self.name(of: device.outcome, reason: device.reason)
+      guard let left = rest[name], left > 0 else { continue }
+      gcm[name, default: 0] += 1
+      rest[name] = left > 1 ? left - 1 : nil
+    }
+    return (gcm.isEmpty ? nil : gcm, rest.isEmpty ? nil : rest)
   }
 
   /// Whether any of the devices that are listed did not get the push.
@@ -104,7 +119,9 @@ struct NotificationDetails: Sendable {
     for device in reports.flatMap({ $0?.failedDevices ?? [] }) {
       documents.appendElement("PnsErrorDetails", attributes: XMLNamespace.ofDescriptions) {
         $0.appendElement("RegistrationId", device.registration.description)
-        $0.appendElement("Platform", name(of: device.platform))
+        let form = gcmDevices?.contains(device.registration) == true ? PushServiceName.gcm.form : [:]
+        $0.appendElement(
+          "Platform", PushServiceName(device.platform, form, isOlder: isOlder).resultName)
         $0.appendElement("NotificationSystemError", Self.name(of: device.outcome, reason: device.reason))
         if !device.reason.isEmpty { $0.appendElement("Reason", device.reason) }
       }

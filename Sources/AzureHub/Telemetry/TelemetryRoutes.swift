@@ -11,6 +11,8 @@ struct TelemetryRoutes: Sendable {
   /// The most reports that are read at a time.
   private static let readAtOnce = 8
   private static let errorsFile = "errors.xml"
+  /// The most devices of Firebase whose kinds are looked up.
+  private static let maximumKinds = 200
 
   let operations: FrontEndOperations
 
@@ -33,7 +35,8 @@ struct TelemetryRoutes: Sendable {
     guard mayCome || reports.contains(where: { $0 != nil }) else { throw Self.unknown }
     let path = id.count == nil ? "messages/\(id)" : "messages/$batch/\(id)"
     var details = NotificationDetails(
-      id: id, location: request.location(path), reports: reports, isOlder: request.isOlder)
+      id: id, location: request.location(path), reports: reports, isOlder: request.isOlder,
+      gcmDevices: request.isOlder ? nil : try await gcmDevices(in: reports, hub: caller.hubName))
     if details.hasErrors {
       details.errorsURL = SignedURL.url("\(path)/\(Self.errorsFile)", request, caller.hubName, operations)
     }
@@ -66,6 +69,21 @@ struct TelemetryRoutes: Sendable {
       }
     }
     return reports
+  }
+
+  /// The devices of the kind Gcm; nil if there are too many, or none is registered. One that is not registered any more
+  /// counts as Gcm if all others are.
+  private func gcmDevices(in reports: [SendReport?], hub: HubName) async throws -> Set<RegistrationID>? {
+    let all = Set(reports.flatMap { $0?.devices ?? [] }.filter { $0.platform == .fcm }.map(\.registration))
+    guard all.count <= Self.maximumKinds else { return nil }
+    var kinds: [RegistrationID: PushServiceName] = [:]
+    for id in all {
+      guard let row = try await operations.registry.registration(id, hub: hub) else { continue }
+      kinds[id] = PushServiceName(row.platform, row.profile?.azure ?? [:], isOlder: false)
+    }
+    guard !kinds.isEmpty else { return nil }
+    if kinds.values.allSatisfy({ $0 == .gcm }) { return all }
+    return Set(kinds.filter { $0.value == .gcm }.keys)
   }
 
   private static let unknown = Refusal(.notFound, "The notification does not exist.")

@@ -40,14 +40,16 @@ package struct AzureSettings: Sendable {
     (configuration.prefix, configuration.hosts) = (prefix, hosts)
     for hub in hubs {
       for name in hub.azure.names { configuration.aliases[name.lowercased()] = hub.name }
-      if hub.azure.updatesCredentials { configuration.credentials[hub.name] = CredentialFiles(of: hub, runtime) }
+      configuration.credentials[hub.name] = CredentialFiles(of: hub, runtime)
+      if hub.azure.updatesCredentials { configuration.changeable.insert(hub.name) }
     }
     return configuration
   }
 
   /// Runs the jobs of the hubs; nil if there are none.
   package func jobs(
-    of hubs: [HubSettings], registry: any DeviceRegistry & RegistrationDirectory, clock: any WallClock, logger: Logger
+    of hubs: [HubSettings], registry: any DeviceRegistry & RegistrationDirectory & RegistrationInquiry,
+    clock: any WallClock, logger: Logger
   ) -> JobRunner? {
     jobsFolder.map { JobRunner(folder: $0, hubs: hubs.map(\.name), registry: registry, clock: clock, logger: logger) }
   }

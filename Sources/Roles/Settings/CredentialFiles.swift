@@ -5,7 +5,8 @@ import FrontEnd
 import LocalFile
 import PushServices
 
-/// The files of a hub's credentials, which a client of Azure may replace if `hub.NAME.azure.updatesCredentials` is set.
+/// The files of a hub's credentials, whose ids a client of Azure may read, and which it may replace if
+/// `hub.NAME.azure.updatesCredentials` is set.
 ///
 /// It writes to the paths of the configuration alone, each file at once: a reader sees the old or the new one. Workers
 /// read them again when they change; see `CredentialWatch`.
@@ -36,6 +37,39 @@ actor CredentialFiles: HubCredentialStore {
     }
     try write(all)
     return credentials.map(\.platform).filter { platform in all.contains { $0.platform == platform } }
+  }
+
+  func identities() async -> [HubCredential] {
+    guard hub.simulator == nil else { return [] }
+    return [identity(ofAPNs: hub.apns), identity(ofFCM: hub.fcm), identity(ofWNS: hub.wns)].compactMap(\.self)
+  }
+
+  // MARK: Identities
+
+  // A file that cannot be read is reported where it is needed.
+
+  private func identity(ofAPNs settings: APNsSettings?) -> HubCredential? {
+    guard let settings else { return nil }
+    let configuration = settings.configuration
+    var values = ["endpoint": Self.endpoint(of: configuration.host)]
+    (values["appname"], values["appid"]) = (configuration.topic, configuration.teamID)
+    do { values["keyid"] = try settings.readKey().id } catch {}
+    return HubCredential(.apns, name: "ApnsCredential", values)
+  }
+
+  private func identity(ofFCM settings: FCMSettings?) -> HubCredential? {
+    guard let settings else { return nil }
+    do {
+      let account = try JSONDecoder().decode([String: String].self, from: Data(try settings.file.text().utf8))
+      var values: [String: String] = [:]
+      (values["projectid"], values["clientemail"]) = (account["project_id"], account["client_email"])
+      return HubCredential(.fcm, name: "FcmV1Credential", values)
+    } catch { return nil }
+  }
+
+  private func identity(ofWNS settings: WNSSettings?) -> HubCredential? {
+    guard let settings, case .store(let packageSID, _) = settings.configuration.flow else { return nil }
+    return HubCredential(.wns, name: "WnsCredential", ["packagesid": packageSID])
   }
 
   // MARK: Credentials
@@ -150,6 +184,11 @@ actor CredentialFiles: HubCredentialStore {
     do { return try read() } catch {
       throw Refusal(.conflict, "\(credential.name).\(property) cannot be changed: its present file cannot be read")
     }
+  }
+
+  /// Azure's endpoint of a host of APNs, for keys.
+  private static func endpoint(of host: String) -> String {
+    "https://\(host == "api.sandbox.push.apple.com" ? "api.development.push.apple.com" : host):443/3/device"
   }
 
   /// The host that APNs has for an endpoint in one of Azure's forms.

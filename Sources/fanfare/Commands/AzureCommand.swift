@@ -18,7 +18,8 @@ struct AzureCommand: AsyncParsableCommand {
       discussion: """
         The string contains a key of the rule. It goes to standard output, alone on its line. The host is that of \
         --host, else the first of azure.hosts, else the api's own; the hub's name is given to a client beside the \
-        string, and stays as it was at Azure if hub.NAME.azure.names has it.
+        string, and stays as it was at Azure if hub.NAME.azure.names has it. Standard error names the clients that \
+        cannot use the string, with --plain or azure.prefix.
         """)
 
     @OptionGroup var common: CommonOptions
@@ -57,10 +58,25 @@ struct AzureCommand: AsyncParsableCommand {
       }
       let api = settings.api.frontEnd
       let address = host ?? settings.azure.hosts.first ?? Self.address(api.host, api.port, isPlain: plain)
+      for note in Self.excludedClients(prefix: settings.azure.prefix, isPlain: plain) {
+        Console.error("fanfare: \(note)")
+      }
       let path = settings.azure.prefix.map { "\($0)/" }.joined()
       Console.print(
         "Endpoint=\(plain ? "http" : "sb")://\(address)/\(path);SharedAccessKeyName=\(found.name);"
           + "SharedAccessKey=\(key)")
+    }
+
+    /// Which clients cannot use a string, in words for its user.
+    static func excludedClients(prefix: [String], isPlain: Bool) -> [String] {
+      var notes: [String] = []
+      if !prefix.isEmpty {
+        notes.append(
+          "the clients for .NET and JavaScript, and azure-sb of npm, do not keep the path of azure.prefix: they cannot "
+            + "use the string")
+      }
+      if isPlain { notes.append("the clients for .NET and JavaScript always use TLS: they cannot use the string") }
+      return notes
     }
 
     private static func address(_ host: String, _ port: Int, isPlain: Bool) -> String {

@@ -85,6 +85,21 @@ import Testing
     }
   }
 
+  @Test func identitiesAreThoseThatAnUpdateMayRepeat() async throws {
+    try await Fixture.run { fixture in
+      let identities = await fixture.files.identities()
+      #expect(identities.map(\.name) == ["ApnsCredential", "FcmV1Credential", "WnsCredential"])
+      #expect(identities[0]["KeyId"] == fixture.present.apns.keyID && identities[0]["AppName"] == "com.example.app")
+      #expect(identities[0]["Endpoint"] == "https://api.push.apple.com:443/3/device" && identities[0]["Token"] == nil)
+      #expect(identities[1]["ClientEmail"] == fixture.present.google.clientEmail && identities[1]["PrivateKey"] == nil)
+      #expect(identities[2]["PackageSid"] == "ms-app://s-1-15-2-1" && identities[2]["SecretKey"] == nil)
+      #expect(try await fixture.files.replace(identities) == [])
+      try FileManager.default.removeItem(
+        at: fixture.folder.appending(path: SimulatorCredentials.FileName.serviceAccount))
+      #expect(await fixture.files.identities().map(\.name) == ["ApnsCredential", "WnsCredential"])
+    }
+  }
+
   @Test func theSendersUseCredentialsThatWereReplaced() async throws {
     try await Fixture.run { fixture in
       let senders = try fixture.hub.senders(Runtime(settings: fixture.settings, logger: TestKafka.quietLogger))
