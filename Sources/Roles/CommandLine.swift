@@ -55,7 +55,14 @@ extension AsyncParsableCommand {
   package static func runProgram(named name: String) async {
     var options: CommonOptions?
     do {
-      var command = try parseAsRoot()
+      var command: any ParsableCommand
+      do { command = try parseAsRoot() } catch {
+        // The parser checks the values that it has found before it reports a name that it does not know.
+        if exitCode(for: error) == .validationFailure {
+          explainUnknownName(in: CommandLine.arguments.dropFirst(), name)
+        }
+        throw error
+      }
       options = (command as? any ConfiguredCommand)?.common
       if var asynchronous = command as? any AsyncParsableCommand {
         try await asynchronous.run()
@@ -79,11 +86,56 @@ extension AsyncParsableCommand {
     }
   }
 
+  /// Ends the program if the arguments have an unknown option or command, which it names with the nearest known one.
+  private static func explainUnknownName(in arguments: ArraySlice<String>, _ program: String) {
+    guard let (unknown, command) = UnknownName.find(in: arguments, of: self, named: program) else { return }
+    Console.error("Error: \(Printable.line(unknown))\n  See '\(command) --help' for more information.")
+    exit(withError: ExitCode.validationFailure)
+  }
+
   /// The error in words, with the addresses of the deployment if the command has a configuration.
   private static func words(for error: any Error, _ options: CommonOptions?) async -> String {
     guard let options else { return ErrorWords(nil).text(error) }
     // A configuration that cannot be read has been reported already.
     return ErrorWords(try? await Settings.load(file: options.file, environment: options.environment)).text(error)
+  }
+}
+
+/// An option or a command that does not exist.
+package enum UnknownName {
+  /// The first one in the arguments of a command, in words, and the command that does not have it; nil if there is none.
+  ///
+  /// Values that begin with `--` count as options.
+  package static func find(
+    in arguments: ArraySlice<String>, of root: any ParsableCommand.Type, named program: String
+  ) -> (words: String, command: String)? {
+    var (command, path): (any ParsableCommand.Type, String) = (root, program)
+    func unknown(_ kind: String, _ name: String, among known: [String]) -> (String, String) {
+      let nearest = NearestName.of(name, among: known).map { ". Did you mean '\($0)'?" } ?? ""
+      return ("Unknown \(kind) '\(name)'\(nearest)", path)
+    }
+    for argument in arguments {
+      if argument == "--" { return nil }
+      if argument.hasPrefix("--") {
+        let name = String(argument.prefix { $0 != "=" })
+        let known = options(of: command)
+        if !known.contains(name) { return unknown("option", name, among: known) }
+      } else if !argument.hasPrefix("-"), !command.configuration.subcommands.isEmpty {
+        let commands = command.configuration.subcommands
+        if argument == "help" { return nil }
+        guard let found = commands.first(where: { $0.configuration.commandName == argument }) else {
+          return unknown("command", argument, among: commands.compactMap { $0.configuration.commandName })
+        }
+        (command, path) = (found, "\(path) \(argument)")
+      }
+    }
+    return nil
+  }
+
+  /// The names in the command's help.
+  private static func options(of command: any ParsableCommand.Type) -> [String] {
+    let words = command.helpMessage(includeHidden: true).split { !($0.isLetter || $0.isNumber || $0 == "-") }
+    return Set(words.filter { $0.hasPrefix("--") && $0.count > 2 }.map(String.init)).sorted()
   }
 }
 

@@ -72,7 +72,7 @@ package struct ConfigurationCheck: Sendable {
         try await check { _ = try hook.secrets() }
       }
     }
-    mistakes = Settings.placed(mistakes, file: try file.map(SettingsFile.init(path:)), environment: environment)
+    mistakes = Settings.placed(mistakes, file: try file.map { try SettingsFile(path: $0) }, environment: environment)
     return Report(mistakes: mistakes, unknownVariables: reading.unknownVariables, settings: settings)
   }
 }

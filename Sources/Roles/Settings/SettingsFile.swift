@@ -13,6 +13,8 @@ package struct SettingsFile {
   }
 
   let path: String
+  /// The option that names the file, for mistakes of the whole file.
+  private let option: String
   /// By dotted key, `kafka.bootstrapServers`. A list is one value.
   package private(set) var entries: [String: Entry] = [:]
   package private(set) var mistakes: [SettingsMistake] = []
@@ -20,38 +22,38 @@ package struct SettingsFile {
   /// Reads a file; an empty document has no entries.
   ///
   /// Throws for a file that cannot be read, is not YAML, or has no mapping. The error has no text of the file.
-  package init(path: String) throws(SettingsError) {
-    self.path = path
+  package init(path: String, of option: String = "--config") throws(SettingsError) {
+    (self.path, self.option) = (path, option)
     let text: String
     do { text = try String(contentsOfFile: path, encoding: .utf8) } catch {
-      throw SettingsError("--config", "names a file that cannot be read: \(path)")
+      throw SettingsError(option, "names a file that cannot be read: \(path)")
     }
     let document: Yams.Node?
-    do { document = try Yams.compose(yaml: text) } catch { throw Self.notYAML(path, error) }
+    do { document = try Yams.compose(yaml: text) } catch { throw Self.notYAML(path, error, of: option) }
     // A file of comments has no document; `---` alone is an empty one.
     guard let document, document.null == nil else { return }
     guard document.mapping != nil else {
-      throw SettingsError("--config", "must name a file with a mapping of keys: \(path)")
+      throw SettingsError(option, "must name a file with a mapping of keys: \(path)")
     }
     read(document, under: "")
   }
 
   /// Reads the entries of a document.
   init(_ document: Yams.Node, path: String = "") {
-    self.path = path
+    (self.path, option) = (path, "--config")
     read(document, under: "")
   }
 
   /// The error for text that is not YAML.
-  static func notYAML(_ path: String, _ error: any Error) -> SettingsError {
-    SettingsError("--config", "names a file that is not YAML: \(path): \(place(of: error))")
+  static func notYAML(_ path: String, _ error: any Error, of option: String = "--config") -> SettingsError {
+    SettingsError(option, "names a file that is not YAML: \(path): \(place(of: error))")
   }
 
   private mutating func read(_ node: Yams.Node, under key: String) {
     guard let mapping = node.mapping else { return add(node, key) }
     for (name, value) in mapping {
       guard let word = name.string else {
-        add(name, key.isEmpty ? "--config" : key, mistake: "must have words for keys")
+        add(name, key.isEmpty ? option : key, mistake: "must have words for keys")
         continue
       }
       read(value, under: key.isEmpty ? word : "\(key).\(word)")

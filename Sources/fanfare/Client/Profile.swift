@@ -93,9 +93,9 @@ struct Profile: Sendable {
   /// Reads a profile's file; one that others may read is refused.
   private static func read(_ path: String) throws -> ([Name: String], [SettingsMistake]) {
     if let problem = PrivateFile.problem(at: path) {
-      throw SettingsError("profile", "is a file that is not safe: \(path): \(problem)")
+      throw SettingsError("--profile", "names a file that is not safe: \(path): \(problem)")
     }
-    let file = try SettingsFile(path: path)
+    let file = try SettingsFile(path: path, of: "--profile")
     var values: [Name: String] = [:]
     var unknown: [SettingsMistake] = []
     for (key, value) in file.entries {

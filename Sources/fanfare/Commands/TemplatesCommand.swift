@@ -88,7 +88,7 @@ struct TemplatesCommand: AsyncParsableCommand {
       commandName: "put", abstract: "Stores a template, or its next version.",
       discussion: """
         Needs the scope operate. The file has the members defaultLocale and variants, as `show` prints them; other \
-        members that `show` prints are left out. Prints the version.
+        members that `show` prints are left out. Prints the version. The status is 1 for a file that cannot be used.
         """)
 
     @OptionGroup var connection: ClientOptions
@@ -107,7 +107,7 @@ struct TemplatesCommand: AsyncParsableCommand {
       do {
         data = try file == "-" ? FileHandle.standardInput.readToEnd() ?? Data() : Data(contentsOf: URL(filePath: file))
       } catch {
-        throw ValidationError("\(file) cannot be read")
+        throw UnusableFile(description: "\(file) cannot be read")
       }
       let body = try Self.body(data, named: file)
       let text = try await connection.withClient { try await $0.call(.PUT, path(name), body: body) }
@@ -116,11 +116,16 @@ struct TemplatesCommand: AsyncParsableCommand {
       Console.print(Printable.line("\(template.name): version \(template.version)"))
     }
 
-    /// The body for a file. Throws `ValidationError` if it is not a JSON object.
+    /// Tells why a file is no template.
+    struct UnusableFile: Error, CustomStringConvertible {
+      let description: String
+    }
+
+    /// The body for a file. Throws `UnusableFile` if it is not a JSON object.
     static func body(_ data: Data, named file: String) throws -> Data {
       // The parser's versions name different positions.
       guard var members = try? JSONSerialization.jsonObject(with: data) as? [String: Any] else {
-        throw ValidationError("\(file) must be a JSON object")
+        throw UnusableFile(description: "\(file) must be a JSON object")
       }
       for member in ["name", "version", "createdAt"] { members[member] = nil }
       return try JSONSerialization.data(withJSONObject: members, options: [.sortedKeys])

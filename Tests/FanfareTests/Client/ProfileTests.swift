@@ -47,6 +47,17 @@ import Testing
     #expect(text.contains("others may use it") && text.contains("chmod 600") && !text.contains(Self.mark))
   }
 
+  @Test func optionIsNamedWithItsFile() throws {
+    let missing = #expect(throws: SettingsError.self) {
+      try Profile(path: "/nonexistent/profile.yaml", environment: [:])
+    }
+    #expect(missing?.description.contains("--profile") == true && missing?.description.contains("--config") == false)
+    for yaml in ["- a\n", "a: [\n", "1: x\n"] {
+      let error = #expect(throws: SettingsError.self) { try profile(yaml) }
+      #expect(error?.description.contains("--config") == false, "\(yaml): \(error?.description ?? "")")
+    }
+  }
+
   @Test func allMistakesAreNamedWithoutSecrets() throws {
     let error = #expect(throws: SettingsError.self) {
       try profile("url: http://push.example.com\nkye: \(Self.mark)\nuser: a:b\n")

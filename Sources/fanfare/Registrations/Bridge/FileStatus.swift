@@ -1,5 +1,4 @@
-import CoreFoundation
-import Glibc
+import Foundation
 
 /// The size and modification time of an open file.
 struct FileStatus {
