@@ -28,7 +28,8 @@ package protocol RecordSource: Sendable {
 
   /// Commits positions with their metadata now; returns when the broker has them.
   /// Throws `.rebalancing` while the group is between two assignments, after keeping the positions for `kept`: a later
-  /// commit may succeed for the partitions that are still owned then. Throws `.messageTooLarge` if metadata is too long for the broker.
+  /// commit may succeed for the partitions that are still owned then. Throws `.messageTooLarge` if metadata is too long
+  /// for the broker.
   func commit(_ offsets: [PartitionOffset]) async throws(RDKafkaError)
 
   /// The number of records behind the position of each assigned partition.

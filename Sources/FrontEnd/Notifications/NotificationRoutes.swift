@@ -135,7 +135,7 @@ struct NotificationRoutes: Sendable {
           return Recipient(name: user, wasUnclear: true)
         }
       }
-    } catch where error is RegistryError || error is TooManyReads {
+    } catch let error where error is RegistryError || error is TooManyReads {
       // A send needs no registry.
     }
     return Recipient(name: name, wasUnclear: true)
