@@ -74,7 +74,7 @@ import Testing
       #expect(try tags(stored).count == 63)
       #expect(try await patch(app, #"{"op":"add","path":"/locale","value":"de"}"#).status == 200)
       let returned = try tags(stored).map { "\"\($0)\"" }.joined(separator: ",")
-      #expect(try await app.request(.put, Self.path, body: body.replacing(given, with: returned)).json == stored.json)
+      #expect(try await tags(app.request(.put, Self.path, body: body.replacing(given, with: returned))) == tags(stored))
     }
   }
 
@@ -157,7 +157,7 @@ import Testing
     try await Harness.run { app in
       for (members, name) in [
         (#""locale":"x""#, "locale must be a language tag"), (#""timeZone":"Mars/Phobos""#, "timeZone must be"),
-        (#""timeZone":"CET""#, "timeZone"), (#""timeZone":"Europe/../../etc/passwd""#, "timeZone"),
+        (#""timeZone":"Middle-earth""#, "timeZone"), (#""timeZone":"Europe/../../etc/passwd""#, "timeZone"),
         (#""locale":"de","locale":"de""#, "locale must be given once"),
         (#""attributes":{"a b":"c"}"#, "attributes.a b"), (#""attributes":{"a":1}"#, "attributes.a"),
         (#""template":{"body":"{}"}"#, "template is not a known member; templates is"),

@@ -50,6 +50,7 @@ import Testing
         ("ios", "deviceToken", "BB02"), ("android", "deviceToken", "fcm:Tok-en_1"), ("gcm", "handle", "t"),
         ("windows", "channelUri", "https://db3.notify.windows.com/?token=A%2bB"),
       ] {
+        app.clock.advance(by: .milliseconds(1))
         let reply = try await put(app, #"{"platform":"\#(platform)","\#(member)":"\#(handle)"}"#)
         #expect(try reply.json["id"] == .string("\(id)"))
         #expect(try reply.json["handle"] == .string(platform == "ios" ? handle.lowercased() : handle))
@@ -147,6 +148,7 @@ import Testing
         #expect(try tags(reply) == (expected + ["installation:5D1A-77", "username:alice"]).sorted(), "\(operations)")
         #expect(try await app.request(.get, Self.path).json == reply.json)
       }
+      app.clock.advance(by: .seconds(1))
       let unmoved = try await patch(app, "")
       #expect(
         try unmoved.json["registeredAt"] == .string("\(start)")
