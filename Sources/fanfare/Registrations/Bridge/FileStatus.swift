@@ -1,4 +1,7 @@
-import Foundation
+// The compiler looks for `stat` in whichever of these modules it has loaded first.
+import CDispatch
+import CoreFoundation
+import Glibc
 
 /// The size and modification time of an open file.
 struct FileStatus {
