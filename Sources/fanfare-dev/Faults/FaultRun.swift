@@ -48,7 +48,7 @@ enum FaultRun {
       let arrivals = try await deployment.arrivals()
       var pushes = PushAccount(totals)
       pushes.arrived = arrivals.accepted - arrivals.repeated
-      pushes.expectedFailures = findings.failed
+      pushes.expectedExpirations = findings.expired
       (pushes.mayExpire, pushes.mayStayUnconfirmed) = (scenario.timeToLive != nil, scenario.mayStayUnconfirmed)
       return FaultRow(
         fault: scenario.name, accepted: accepted.count, settled: report.settled, inFlight: report.inFlight,

@@ -215,7 +215,7 @@ struct FaultFindings: Sendable {
   /// Pushes that did not arrive.
   var lost = 0
   /// Pushes that had to fail, and did.
-  var failed = 0
+  var expired = 0
   /// Broken promises: pushes that arrived too late, or did not arrive in time.
   var errors = 0
   /// Figures for the table; nil for none.

@@ -46,10 +46,10 @@ struct PermanentRefusal {
       })
     guard let latency else { throw BenchError("APNs has received nothing") }
     let posted = posts.count.load(ordering: .relaxed)
-    findings.failed = try await deployment.history.totals(hub: .default).devices[.apns]?[.expired] ?? 0
-    findings.errors = abs(findings.failed - posted) + (latency.p99 > Self.mostMilliseconds ? 1 : 0)
+    findings.expired = try await deployment.history.totals(hub: .default).devices[.apns]?[.expired] ?? 0
+    findings.errors = abs(findings.expired - posted) + (latency.p99 > Self.mostMilliseconds ? 1 : 0)
     findings.observed =
-      "\(findings.failed) of \(posted) pushes to the device expired; p99 of the others \(Int(latency.p99)) ms"
+      "\(findings.expired) of \(posted) pushes to the device expired; p99 of the others \(Int(latency.p99)) ms"
     return findings
   }
 }

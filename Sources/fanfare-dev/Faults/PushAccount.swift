@@ -11,7 +11,7 @@ struct PushAccount: Sendable {
   /// Sends that expired before any push.
   var expiredSends = 0
   /// Pushes that had to fail: the row itself has checked them.
-  var expectedFailures = 0
+  var expectedExpirations = 0
   /// Pushes that arrived, each once.
   var arrived = 0
   /// Whether some sends have a short time to live.
@@ -25,8 +25,8 @@ struct PushAccount: Sendable {
   /// is retried.
   var errors: Int {
     var errors = sendsWithoutPushes + count(.rejected) + count(.deviceGone)
-    errors += abs(count(.failed) - expectedFailures)
-    if !mayExpire { errors += expiredSends + count(.expired) }
+    errors += count(.failed)
+    if !mayExpire { errors += expiredSends + abs(count(.expired) - expectedExpirations) }
     if !mayStayUnconfirmed { errors += count(.unconfirmed) }
     // An unconfirmed push may have arrived. An expired one cannot have, because these services do not deliver a push
     // that they leave unanswered for long.
