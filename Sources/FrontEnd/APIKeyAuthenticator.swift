@@ -3,7 +3,8 @@ package import Logging
 
 /// Authenticates backends by their API keys, which they send as bearer tokens.
 ///
-/// The keys are in the registry, and are made by `fanfare keys`. A revoked key stops working after at most five seconds.
+/// The keys are in the registry, and are made by `fanfare keys`. A revoked key stops working after at most five
+/// seconds.
 package struct APIKeyAuthenticator: Authenticator {
   /// Empty: no caller has to be told to use a key.
   package let challenge = ""

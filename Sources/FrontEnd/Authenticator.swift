@@ -9,7 +9,8 @@ package protocol Authenticator: Sendable {
   /// Equal challenges of several authenticators are sent once; empty for credentials that no challenge can ask for.
   var challenge: String { get }
 
-  /// Returns the owner of the credentials, or nil if they are wrong or of a kind that this authenticator does not check.
+  /// Returns the owner of the credentials, or nil if they are wrong or of a kind that this authenticator does not
+  /// check.
   ///
   /// The principal belongs to `hub`: credentials of another hub are wrong. `hub` need not exist.
   /// Throws `AuthenticationError` if the credentials cannot be checked at the moment.

@@ -61,7 +61,8 @@ package struct BasicCredentials: Hashable, Sendable, CustomStringConvertible {
   /// The most bytes of a password: the limit of `crypt(3)`.
   package static let maximumPasswordLength = 511
 
-  /// The challenge that asks for them. The charset tells clients how to encode names that are not ASCII (RFC 7617 §2.1).
+  /// The challenge that asks for them. The charset tells clients how to encode names that are not ASCII (RFC 7617
+  /// §2.1).
   package static let challenge = #"Basic realm="fanfare", charset="UTF-8""#
 
   /// A valid user name (`UserName.isValid`).

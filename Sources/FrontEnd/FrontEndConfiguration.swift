@@ -54,7 +54,8 @@ package struct FrontEndConfiguration: Sendable {
 
   package init() {}
 
-  /// Whether callers on other machines must come through a proxy. Otherwise their credentials would travel in the clear.
+  /// Whether callers on other machines must come through a proxy. Otherwise their credentials would travel in the
+  /// clear.
   var requiresProxy: Bool { tls == nil && !proxies.isEmpty && !DemoAuthenticator.isLoopback(host) }
 
   /// Throws `.configuration`, naming the key, if a value is out of range.

@@ -4,10 +4,10 @@ import Synchronization
 
 /// Measures the longest turn of event loops: a loop that is busy with one connection serves none of the others.
 ///
-/// A task on each loop is due ten times a second. How late it runs is the rest of the turn that it waited for, and a task
-/// that has not run yet shows a turn that goes on.
+/// A task on each loop is due ten times a second. How late it runs is the rest of the turn that it waited for, and a
+/// task that has not run yet shows a turn that goes on.
 struct EventLoopWatch {
-  /// What a loop reports, in nanoseconds of the event loops' clock.
+  /// The times of one loop, in nanoseconds of the event loops' clock.
   private final class Report: Sendable {
     /// When the task must run.
     let due: Atomic<UInt64>

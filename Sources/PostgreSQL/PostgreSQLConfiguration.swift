@@ -4,7 +4,8 @@ package struct PostgreSQLConfiguration: Sendable {
   /// primaries only, unless `target_session_attrs` says otherwise.
   ///
   /// Over the network the server is verified (`sslmode=verify-full`) unless the string has another `sslmode`; the
-  /// environment does not count. The trusted roots are those of `sslrootcert` or of libpq's own file, else the system's.
+  /// environment does not count. The trusted roots are those of `sslrootcert` or of libpq's own file, else the
+  /// system's.
   package var connection: String
   /// The password, if the connection string has none. Appears in no log, error or description.
   package var password: String?

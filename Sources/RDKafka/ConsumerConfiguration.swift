@@ -7,8 +7,8 @@ package struct ConsumerConfiguration: Sendable {
   /// A topic that the group does not assign: the member to which it assigns partition n of the first of ``topics`` also
   /// reads partition n of this one; see ``CompanionPartitions``.
   ///
-  /// The sticky assignor balances the number of partitions of all topics together, so with two topics one member can get
-  /// all partitions of one and none of the other.
+  /// The sticky assignor balances the number of partitions of all topics together, so with two topics one member can
+  /// get all partitions of one and none of the other.
   package var companionTopic: String?
   /// The topics that ``Consumer/setPaused(_:)`` pauses.
   package var pausableTopics: Set<String> = []

@@ -56,8 +56,8 @@ extension KafkaClientConfiguration {
       Property("client.id", clientID),
       // Log lines come as events on the handle's queue instead of on librdkafka's own threads.
       Property("log.queue", "true"),
-      // A topic that a broker creates has the broker's defaults, which may be one replica and compaction. The default is
-      // true for producers.
+      // A topic that a broker creates has the broker's defaults, which may be one replica and compaction. The default
+      // is true for producers.
       Property("allow.auto.create.topics", "false"),
       Property("socket.keepalive.enable", "true"),
       Property("reconnect.backoff.ms", "\(profile.reconnectBackoff.wholeMilliseconds)"),
@@ -65,7 +65,7 @@ extension KafkaClientConfiguration {
     ] + Workarounds.properties
   }
 
-  /// The configuration's properties for a handle whose log nobody reads.
+  /// The configuration's properties for a handle whose log is not read: without `debug`.
   var silentProperties: [String: String] { properties.filter { $0.key != "debug" } }
 
   /// The property that has librdkafka make statistics. For handles whose events are served.

@@ -1,7 +1,7 @@
 package import FanfareCore
 
-/// Removes the registrations of apps that have not been seen for long, and those whose validity has ended, by walking all
-/// registrations in small steps.
+/// Removes the registrations of apps that have not been seen for long, and those whose validity has ended, by walking
+/// all registrations in small steps.
 ///
 /// A device goes as a whole: an app that still registers a template keeps the registration without one, too.
 /// There is no index by age: it would cost a write at every start of every app, and expiry may be hours late.

@@ -53,8 +53,8 @@ package final class SQLiteRegistry: Sendable {
 
   /// Throws when the store cannot be read and written, or its file was deleted or replaced. Writes nothing.
   ///
-  /// It reads a row, makes a change that it takes back, which fails for a file that is read-only or locked, and compares
-  /// the free space of the disk: a change that is taken back never reaches the disk.
+  /// It reads a row, makes a change that it takes back, which fails for a file that is read-only or locked, and
+  /// compares the free space of the disk: a change that is taken back never reaches the disk.
   package func check() async throws {
     try requireFile()
     try await read { db in _ = try Row.fetchOne(db, sql: "SELECT 1 FROM registrations LIMIT 1") }

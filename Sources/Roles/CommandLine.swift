@@ -103,7 +103,8 @@ extension AsyncParsableCommand {
 
 /// An option or a command that does not exist.
 package enum UnknownName {
-  /// The first one in the arguments of a command, in words, and the command that does not have it; nil if there is none.
+  /// The first one in the arguments of a command, in words, and the command that does not have it; nil if there is
+  /// none.
   ///
   /// Values that begin with `--` count as options.
   package static func find(

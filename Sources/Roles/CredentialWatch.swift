@@ -8,9 +8,9 @@ import ServiceLifecycle
 ///
 /// No restart is needed, and requests in flight are not lost.
 ///
-/// It reads the files once a second. It compares their contents, because a credential often lies behind a symbolic link,
-/// and their permissions, because a secret that others may read is refused. If the new credential is unusable, the watch
-/// logs the error and the old one stays in use.
+/// It reads the files once a second. It compares their contents, because a credential often lies behind a symbolic
+/// link, and their permissions, because a secret that others may read is refused. If the new credential is unusable,
+/// the watch logs the error and the old one stays in use.
 struct CredentialWatch: Service {
   /// Names the credential in the log.
   let metadata: Logger.Metadata

@@ -3,8 +3,8 @@
 /// Whoever writes a record could otherwise send commands to the terminal of the operator who looks at it, hide text, or
 /// forge lines.
 package enum Printable {
-  /// The text as one line: control characters, and characters that are invisible or change the direction of text, become
-  /// `\u{…}`.
+  /// The text as one line: control characters, and characters that are invisible or change the direction of text,
+  /// become `\u{…}`.
   package static func line(_ text: String) -> String { escape(text, keepsLines: false) { "\\u{\($0)}" } }
 
   /// The text with its line ends and tabs; other such characters become `\u{…}`.

@@ -32,7 +32,8 @@ package final class Worker: Service {
   ///
   /// `broadcastProducer` writes segments of broadcasts and statuses of pages, for which the rest of each broadcast
   /// waits: it should not linger. The worker owns the consumer (see `WorkerConfiguration.consumer`): it runs and closes
-  /// it. Producers and senders must run before the worker does, and until it has ended. `spans` takes the spans of sampled sends.
+  /// it. Producers and senders must run before the worker does, and until it has ended. `spans` takes the spans of
+  /// sampled sends.
   package init(
     configuration: WorkerConfiguration, consumer: any RecordSource, producer: any RecordSink,
     broadcastProducer: any RecordSink,

@@ -5,8 +5,8 @@ import Testing
 
 /// The operations page in a real browser, against a demo with a broadcast.
 ///
-/// Skipped if Chromium is not installed; `deploy/test` installs it. With `FANFARE_TEST_SCREENSHOTS` the pictures stay in
-/// that folder.
+/// Skipped if Chromium is not installed; `deploy/test` installs it. With `FANFARE_TEST_SCREENSHOTS` the pictures stay
+/// in that folder.
 @Suite struct ConsolePageTests {
   private static let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(
     path: "Console/page.py")

@@ -177,7 +177,8 @@ import Testing
   }
 }
 
-/// Answers `GET /answers/parts?count&size&length&fails` with a body in parts, and `/answers/whole?size` with one at hand.
+/// Answers `GET /answers/parts?count&size&length&fails` with a body in parts, and `/answers/whole?size` with one at
+/// hand.
 final class ScriptedAnswers: ProtocolRoutes {
   private struct Failure: Error {}
 

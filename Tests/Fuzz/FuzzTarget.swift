@@ -24,7 +24,8 @@ enum FuzzTarget: String, CaseIterable {
     case .status: Self.same(bytes, { try StatusRecord.decode($0) }) { $0.encoded() }
     case .retry:
       _ = try? RetryRecord.wait(of: bytes[...], at: Self.time)
-      // The encoding notes the time of writing, so only the rest is compared: a second encoding is the same as the first.
+      // The encoding notes the time of writing, so only the rest is compared: a second encoding is the same as the
+      // first.
       guard let record = try? RetryRecord.decode(bytes[...], recordTime: Self.time) else { return }
       let once = record.encoded(at: Self.time)
       guard once.count <= RetryRecord.maximumRecordSize else { return }

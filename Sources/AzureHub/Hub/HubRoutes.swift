@@ -55,7 +55,7 @@ struct HubDescription: Sendable {
   let title: String
   let url: String
   let now: UnixTime
-  /// What of them is no secret.
+  /// The public properties of the hub's credentials.
   var credentials: [HubCredential] = []
 
   var document: [UInt8] {

@@ -8,7 +8,7 @@ package protocol HubCredentialStore: Sendable {
   /// Throws a `Refusal` that names a property which is wrong (400) or cannot be changed (409); then nothing changes.
   func replace(_ credentials: [HubCredential]) async throws -> [Platform]
 
-  /// What of the credentials is no secret: ids and names, which a client compares. Nothing that cannot be read.
+  /// The public properties of the credentials: ids and names, which a client compares. Unreadable ones are left out.
   func identities() async -> [HubCredential]
 }
 

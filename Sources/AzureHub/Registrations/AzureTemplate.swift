@@ -5,10 +5,11 @@ struct AzureTemplate: Hashable, Sendable {
   var body: String
   /// By names in lower case, with expiry and priority among them.
   private(set) var headers: [String: String] = [:]
-  /// Those of expiry and priority that were given among the header fields, and not by themselves.
+  /// The names among `apns-expiration` and `apns-priority` that were given as header fields, not as elements.
   private var asHeaders: Set<String> = []
-  /// The expiry as it was given, and the names of the header fields, by these in lower case.
+  /// The expiry as it was given.
   private var expiryText: String?
+  /// The names of the header fields as they were given, by the names in lower case.
   private var names: [String: String] = [:]
 
   private static let expiration = "apns-expiration"

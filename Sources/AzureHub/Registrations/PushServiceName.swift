@@ -24,7 +24,7 @@ enum PushServiceName: String, CaseIterable, Hashable, Sendable {
 
   private static let formKey = "service"
 
-  /// What is kept of the kind, for `DeviceProfile.azure`.
+  /// The kind's entry in `DeviceProfile.azure`; empty for the default kind of the platform.
   var form: [String: String] { self == .gcm ? [Self.formKey: rawValue] : [:] }
 
   /// Reads the name in front of `RegistrationDescription` or `TemplateRegistrationDescription`.

@@ -91,8 +91,8 @@ struct RegistrationListing: Sendable {
 
   /// Reads the page. Returns the token of the next one; nil if there is none.
   ///
-  /// Templates and tiles come before all others of the page: a client that removes what is listed, one by one, removes
-  /// the parts of an installation before the installation, with which they would go.
+  /// Templates and tiles come first in the page, so that a client that removes all listed registrations one by one
+  /// removes the parts of an installation before the installation, whose removal would remove them too.
   func page(of directory: any RegistrationDirectory, hub: HubName) async throws -> (rows: [Registration], next: String?)
   {
     let (rows, next) = try await rows(of: directory, hub: hub)

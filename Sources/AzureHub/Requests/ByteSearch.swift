@@ -1,7 +1,8 @@
 extension ArraySlice<UInt8> {
   /// The first place of a text of at least one byte, in linear time (Knuth, Morris and Pratt 1977).
   ///
-  /// The standard library's `firstRange(of:)` takes a microsecond a byte, and for some texts the product of both lengths.
+  /// The standard library's `firstRange(of:)` takes a microsecond a byte, and for some texts the product of both
+  /// lengths.
   func firstPlace(of text: [UInt8]) -> Range<Int>? {
     // The length of the longest proper prefix of the text that each of its prefixes ends with.
     var borders = [Int](repeating: 0, count: text.count)

@@ -1,8 +1,8 @@
 import FanfareCore
 import FrontEnd
 
-/// Translates tags: Azure's `$InstallationId:{x}` is `installation:x`, and `$UserId:{x}` is `username:x`. The braces may
-/// be missing, as in some documentation.
+/// Translates tags: Azure's `$InstallationId:{x}` is `installation:x`, and `$UserId:{x}` is `username:x`. The braces
+/// may be missing, as in some documentation.
 enum AzureTag {
   private static let systemPrefixes = [
     ("$installationid:", Tag.installationPrefix), ("$userid:", Tag.usernamePrefix),

@@ -108,7 +108,7 @@ export const pulse = {
     }
   },
 
-  /** Takes the events of a stream until it ends. Fails if none comes for some seconds, as behind a proxy that collects. */
+  /** Takes the events of a stream until it ends. Fails after ten silent seconds, as behind a proxy that collects. */
   async events(signal) {
     const response = await send('GET', '/api/pulse', {accept: 'text/event-stream', signal});
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();

@@ -155,9 +155,8 @@ struct Finding: Encodable, Hashable, Sendable {
       findings.append(
         Finding(
           level: .warning,
-          text:
-            "\(Int(clamping: (failed / total * 100).rounded())) % of the pushes to \(platform) in the last 15 minutes were "
-            + "not delivered, most of them: \(worst.reason.isEmpty ? worst.outcome : worst.reason).",
+          text: "\(Int(clamping: (failed / total * 100).rounded())) % of the pushes to \(platform) in the last 15 "
+            + "minutes were not delivered, most of them: \(worst.reason.isEmpty ? worst.outcome : worst.reason).",
           remedy: "The reason is the service's own word; look it up in its documentation. Pause a broadcast that "
             + "causes it."))
     }

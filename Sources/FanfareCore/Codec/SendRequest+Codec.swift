@@ -52,8 +52,8 @@ extension SendRequest {
   ///
   /// Unknown members of `data` are kept, others are ignored. The attribute `traceparent` of CloudEvents' distributed
   /// tracing extension counts if `data` has none; `tracestate` counts with it. `recordTime`, the log's timestamp of the
-  /// record, is used if the event has no time. A replay may have up to `maximumRewrittenSize` bytes, because it was decoded and encoded
-  /// again.
+  /// record, is used if the event has no time. A replay may have up to `maximumRewrittenSize` bytes, because it was
+  /// decoded and encoded again.
   package static func decode(
     _ value: ArraySlice<UInt8>, recordTime: UnixTime, maximumSize: Int = maximumRecordSize
   ) throws(RecordError) -> SendRequest {
@@ -81,8 +81,8 @@ extension SendRequest {
 
   /// The time of the event, or else of its record.
   ///
-  /// A time in whole seconds may have been cut. It is read as late in its second as the record permits, so that a device
-  /// that was registered in that second before the event is not left out.
+  /// A time in whole seconds may have been cut. It is read as late in its second as the record permits, so that a
+  /// device that was registered in that second before the event is not left out.
   private static func acceptedAt(_ event: CloudEvent, recordTime: UnixTime) -> UnixTime {
     guard let time = event.time else { return recordTime.writable }
     return event.isTimeWhole ? min(max(time, recordTime), time + .milliseconds(999)).writable : time

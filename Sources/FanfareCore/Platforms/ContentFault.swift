@@ -59,8 +59,8 @@ extension PushOutcome {
 extension SendRequest {
   /// Throws if the service of a platform that the send may go to would refuse its content for every device.
   ///
-  /// Linear in the content, and bounded: a payload above its service's limit is not parsed. What is rendered from a
-  /// template is known only with the values of each device; see `ContentTemplate.check()`.
+  /// Linear in the content, and bounded: a payload above its service's limit is not parsed. A send that names a
+  /// template is not checked, because its payload depends on the values of each device; see `ContentTemplate.check()`.
   package func checkContent() throws(ContentFault) {
     let content = content
     if case .some = content.template { return }
@@ -95,8 +95,8 @@ extension Content {
 extension Message {
   /// Whether no service would refuse the message; false if that needs a closer look.
   ///
-  /// In a payload a character of XML or JSON becomes 7 bytes at most (a quotation mark in JSON in XML), any other stays as
-  /// it is, and an entry of the data has 26 bytes of syntax.
+  /// A character that XML or JSON escapes becomes at most 7 bytes of a payload (a quotation mark in JSON in XML), any
+  /// other character stays as it is, and each entry of the data adds 26 bytes of syntax.
   fileprivate var isSurelyAccepted: Bool {
     guard title != nil || body != nil || badge != nil || !data.isEmpty else { return false }
     let room = FCMPayload.limit - 150 - 26 * data.count

@@ -35,8 +35,8 @@ package enum FCMPayload: Sendable {
     }
   }
 
-  /// The portable message of a content, which becomes `notification` and `data`. Throws if FCM would refuse it for every
-  /// device.
+  /// The portable message of a content, which becomes `notification` and `data`. Throws if FCM would refuse it for
+  /// every device.
   package static func message(of content: Content) throws(ContentFault) -> Message {
     guard let message = content.message, !message.isEmpty else { throw .empty("message") }
     try checkKeys(of: message)
@@ -79,8 +79,8 @@ package enum FCMPayload: Sendable {
 extension FCMPayload {
   /// The form of a native payload.
   struct Form {
-    /// Whether it has a member that only the legacy form has, or uses `data` or `notification` in a way that v1 does not
-    /// (values other than strings, presentation in `notification`).
+    /// Whether it has a member that only the legacy form has, or uses `data` or `notification` in a way that v1 does
+    /// not (values other than strings, presentation in `notification`).
     let isLegacy: Bool
     /// The message, if it is a whole v1 request.
     let message: ArraySlice<UInt8>?

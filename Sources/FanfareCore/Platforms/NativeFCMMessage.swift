@@ -3,7 +3,7 @@ package struct NativeFCMMessage: Sendable {
   /// A member and its value, as JSON.
   package typealias Member = (key: String, value: ArraySlice<UInt8>)
 
-  /// The part for one kind of device. Of what is given twice, both are kept: FCM decides which counts.
+  /// The part for one kind of device. Members that are given twice are both kept: FCM decides which counts.
   package struct Part: Sendable {
     /// The members without those below.
     package fileprivate(set) var members: [Member] = []

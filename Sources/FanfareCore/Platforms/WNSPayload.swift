@@ -2,8 +2,8 @@
 ///
 /// A portable message with a title or a text becomes a `ToastGeneric` toast, with the data as a JSON object in its
 /// `launch` arguments; one with a badge only becomes a badge; one with data only becomes a raw notification with that
-/// JSON. A WNS notification is only one of these, so a toast does not change the badge. A native payload stays as it is,
-/// and its root element gives the kind; one that is no toast, tile or badge is a raw notification.
+/// JSON. A WNS notification is only one of these, so a toast does not change the badge. A native payload stays as it
+/// is, and its root element gives the kind; one that is no toast, tile or badge is a raw notification.
 package struct WNSPayload: Sendable {
   /// The kinds of notification, as `X-WNS-Type` names them.
   package enum Kind: String, CaseIterable, Sendable {

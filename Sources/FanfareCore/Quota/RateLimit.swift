@@ -75,8 +75,8 @@ package struct RateLimit: Hashable, Sendable {
 
   /// How far a theoretical arrival time is ahead, in microseconds.
   ///
-  /// At most `farthest`; other front ends' clocks may be ahead of this one. Where it is farther ahead than clocks differ,
-  /// a clock was set back, and nothing counts.
+  /// At most `farthest`; other front ends' clocks may be ahead of this one. Where it is farther ahead than clocks
+  /// differ, a clock was set back, and nothing counts.
   package static func ahead(_ end: Int64, of present: Int64, atMost farthest: Double) -> Double {
     let ahead = max(0, Double(end) - Double(present))
     return ahead > farthest + 60_000_000 ? 0 : min(ahead, farthest)

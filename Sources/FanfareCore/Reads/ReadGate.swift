@@ -82,8 +82,8 @@ package final class ReadGate: Sendable {
 
 /// The caller for whom a task reads.
 ///
-/// A task-local value, because it matters to the front end, which sets it, and to the gates of the stores, and to nothing
-/// in between.
+/// A task-local value, because only the front end, which sets it, and the gates of the stores need it: no layer between
+/// them does.
 package struct ReadCaller: Hashable, Sendable {
   private let hub: HubName
   /// The bytes of the name: Unicode-equivalent names are different users.

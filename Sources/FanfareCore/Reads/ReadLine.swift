@@ -24,10 +24,10 @@ struct ReadLine {
 
   /// The reads of one caller.
   private struct Own {
-    /// Those that run or are in the queue.
+    /// Reads that run or are in the queue.
     var admitted = 0
     var held: [UInt64] = []
-    /// Those in the queue and held.
+    /// Reads in the queue and held ones.
     var waiting = 0
   }
 

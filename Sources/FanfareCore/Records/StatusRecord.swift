@@ -107,8 +107,9 @@ package struct DeviceResult: Hashable, Sendable {
   package let status: Int
   /// The number of attempts.
   package let attempts: Int
-  /// When its first attempt was made, not counting those while the service was unavailable. nil if it is unknown; so are
-  /// the times of the only device of a record, which has those of the record, and of the devices of a broadcast's page.
+  /// When its first attempt was made, not counting those while the service was unavailable. nil if it is unknown; so
+  /// are the times of the only device of a record, which has those of the record, and of the devices of a broadcast's
+  /// page.
   package var pushedAt: UnixTime?
   /// When the push service last answered; nil as above.
   package var answeredAt: UnixTime?

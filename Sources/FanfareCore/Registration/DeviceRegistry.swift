@@ -40,9 +40,9 @@ package protocol DeviceRegistry: Sendable {
   /// The devices of each audience in the order of the queries, found in one round trip where no audience is large.
   ///
   /// Each device of an audience is listed once. A `.device` audience yields the registration that has the handle, a
-  /// `.registration` audience the registration if its user has had it since the query's `createdBefore`. At most `limit`
-  /// registrations, 1 or more, are examined for each audience of a user or a tag; an audience that may have more has a
-  /// `last`, and its devices are the first of them in any order. Such an audience is read by pages.
+  /// `.registration` audience the registration if its user has had it since the query's `createdBefore`. At most
+  /// `limit` registrations, 1 or more, are examined for each audience of a user or a tag; an audience that may have
+  /// more has a `last`, and its devices are the first of them in any order. Such an audience is read by pages.
   func resolve(_ queries: [AudienceQuery], limit: Int) async throws -> [AudiencePage]
 
   /// The next devices of an audience in a slice, by ascending ids, each once.

@@ -63,8 +63,8 @@ package enum BroadcastRate: Hashable, Sendable {
 /// How a worker divides a broadcast.
 package struct BroadcastPlan: Hashable, Sendable {
   package let pages: Int
-  /// The number of segments of consecutive pages, which ``SegmentRecord/range(ofSegment:of:pages:)`` computes; 0 if it is
-  /// unknown.
+  /// The number of segments of consecutive pages, which ``SegmentRecord/range(ofSegment:of:pages:)`` computes; 0 if it
+  /// is unknown.
   package let segments: Int
   /// The rate of the send; nil if it is unknown.
   package let rate: BroadcastRate?

@@ -124,7 +124,7 @@ package struct ContentTemplate: Hashable, Sendable {
     }
   }
 
-  /// The most bytes of a message for FCM, whose own limit counts keys and values only: not the rest of the template, nor
-  /// the escapes, of at most 6 bytes for one.
+  /// The most bytes of a message for FCM, whose own limit counts keys and values only: not the rest of the template,
+  /// nor the escapes, of at most 6 bytes for one.
   private static let jsonLimit = Template.maximumLength + 6 * Platform.fcm.payloadLimit
 }

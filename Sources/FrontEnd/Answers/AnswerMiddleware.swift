@@ -31,7 +31,7 @@ struct AnswerMiddleware: RouterMiddleware {
     desk.complete(&response, requestID: context.requestID)
     // Answers to HEAD have no body (RFC 9110 §9.3.2): clients would read it as the beginning of the next answer.
     if request.method == .head { response = response.createHeadResponse() }
-    // Nobody gets the answer, and its status tells about the client, not the server.
+    // The client has gone before the answer: its status would count a failure that is not the server's.
     if context.answer.isAbandoned { return response }
     desk.metrics.record(
       .now - start, method: request.method, route: context.coreContext.endpointPath.value, status: response.status)

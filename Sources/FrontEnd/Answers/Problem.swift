@@ -274,7 +274,7 @@ extension Refusal {
     }
   }
 
-  /// Where they are the caller's own it is a matter of its quota `reads`, although that counts them by the second.
+  /// If the waiting reads are the caller's own, the refusal names its quota `reads`, although that quota is a rate.
   private init(_ error: TooManyReads) {
     self.init(
       error.isOfCaller ? .overQuota : .overloaded,

@@ -1,8 +1,8 @@
 /// Remembers digests for a while, in bounded memory and constant time.
 ///
-/// A digest is remembered for at least `lifetime` after its last insertion and at most twice as long, or shorter if more
-/// than `capacity` are inserted meanwhile. Two generations: the older one is dropped when the younger one is full or
-/// old enough.
+/// A digest is remembered for at least `lifetime` after its last insertion and at most twice as long, or shorter if
+/// more than `capacity` are inserted meanwhile. Two generations: the older one is dropped when the younger one is full
+/// or old enough.
 struct RecentSet {
   private let capacity: Int
   private let lifetime: Duration

@@ -5,8 +5,8 @@ import NIOCore
 
 /// Writes the answers of a connection's task. Confined to the connection's event loop.
 ///
-/// Each request gets either one call of `answer` or one of `begin`, followed by parts and `finish`. What is written for
-/// a connection or stream that has ended is dropped.
+/// Each request gets either one call of `answer`, or one of `begin` followed by parts and `finish`. After the
+/// connection or stream has ended, calls have no effect.
 protocol AnswerSink: AnyObject {
   /// Answers a request with a body that is at hand. Returns false, and does nothing, if the budget has no room for it.
   func answer(_ head: HTTPResponse, body: ByteBuffer, to number: Int) -> Bool
@@ -24,8 +24,8 @@ protocol AnswerSink: AnyObject {
 
 /// Gives the answer to a request to its connection.
 ///
-/// A body that is written at once is handed over whole. Any other one is streamed: each write waits until the client has
-/// taken its bytes, so that an answer of any size occupies a part of `partSize` bytes.
+/// A body that is written at once is handed over whole. Any other body is streamed: each write waits until the client
+/// has taken its bytes, so that an answer of any size occupies `partSize` bytes.
 struct AnswerWriter: ResponseBodyWriter {
   /// The answer was replaced by a refusal: the budget had no room for it.
   struct Refused: Error {}
@@ -114,8 +114,8 @@ enum ReadingRate {
   /// Slower than any network.
   private static let bytesPerSecond = 1024.0
 
-  /// The bytes of `waiting` ones that a client must take within `time`: as many as the rate says, or half of them. Half,
-  /// because TLS writes a little more than is given to it, so that the bytes taken are an estimate.
+  /// The least number of bytes that a client must take within `time` while `waiting` bytes wait: those of the rate, or
+  /// half of `waiting` if that is less. Half, because TLS adds bytes, so that the number of bytes taken is an estimate.
   static func leastBytes(of waiting: Int, within time: Duration) -> Int {
     max(1, min(waiting / 2, Int(clamping: time / .seconds(1) * bytesPerSecond)))
   }

@@ -103,8 +103,8 @@ extension RequestBody {
 struct BodyCharge {
   static let refusal = Refusal(.overloaded, "too many bodies are being read; send the request again")
 
-  /// The first bytes of each body are free: an ordinary request costs no atomic operation, and callers with large bodies
-  /// cannot keep out ordinary requests.
+  /// The first bytes of each body are free: an ordinary request costs no atomic operation, and callers with large
+  /// bodies cannot keep out ordinary requests.
   private static let uncountedBytes = 4096
 
   private let budget: ByteBudget
@@ -116,8 +116,8 @@ struct BodyCharge {
 
   init(_ budget: ByteBudget) { self.budget = budget }
 
-  /// Charges bytes that have arrived from a network, which is the same for all of a request. Returns false if the budget
-  /// has no room for them.
+  /// Charges bytes that have arrived from a network, which is the same for all of a request. Returns false if the
+  /// budget has no room for them.
   mutating func add(_ bytes: Int, of network: @autoclosure () -> ClientAddress) -> Bool {
     arrived += bytes
     let due = arrived - Self.uncountedBytes - taken

@@ -64,9 +64,9 @@ struct AnswerCharge {
 
   init(_ budget: ByteBudget) { self.budget = budget }
 
-  /// Charges an answer to a network, instead of what was charged before. Returns false if the budget has no room.
+  /// Charges an answer to a network, and releases an earlier charge. Returns false if the budget has no room.
   ///
-  /// One that is larger than the largest share counts as that: otherwise it could never be sent.
+  /// An answer that is larger than the largest share is charged as the largest share; otherwise it could never be sent.
   mutating func take(_ bytes: Int, of network: @autoclosure () -> ClientAddress) -> Bool {
     release()
     guard bytes > Self.uncountedBytes else { return true }

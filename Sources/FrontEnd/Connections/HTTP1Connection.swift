@@ -10,8 +10,8 @@ import NIOHTTPTypesHTTP1
 ///
 /// A request that arrives whole in one read is answered directly if `DirectRoutes` takes it, otherwise it is handed to
 /// the connection's task. Of any other request the head is handed over first; its body is read only when the task asks
-/// for it, so only after the caller is admitted. `Expect: 100-continue` is answered at that moment too. Bodies take from
-/// a `ByteBudget` that all connections share. What arrives while a request is handled waits; while parts wait the
+/// for it, so only after the caller is admitted. `Expect: 100-continue` is answered at that moment too. Bodies take
+/// from a `ByteBudget` that all connections share. What arrives while a request is handled waits; while parts wait the
 /// connection is not read. `ConnectionLife` has the limits of time, and ends the connection.
 ///
 /// States: `idle` → `collecting` → `answering` → `idle` for a whole request; `collecting` → `streaming` → `idle` for
@@ -58,7 +58,7 @@ final class HTTP1Connection: ChannelDuplexHandler {
     case inputClosed
   }
 
-  /// What an answer depends on of its request.
+  /// The properties of a request on which the form of its answer depends.
   struct Asker {
     var forwardedFor: String?
     /// Whether the client speaks HTTP/1.0, which has no chunks.
@@ -95,7 +95,7 @@ final class HTTP1Connection: ChannelDuplexHandler {
   var body = ArrivingBody()
   var charge: BodyCharge
   let answers: ByteBudget
-  /// What an answer depends on of the request that is being answered.
+  /// That of the request that is being answered.
   var asker = Asker()
   /// The answer that is written in parts, nil for others.
   var parted: PartedAnswer?

@@ -22,11 +22,10 @@ final class PendingAnswer: Sendable {
     cancel?()
   }
 
-  /// Runs work that nobody needs without the answer. It is cancelled when the client goes; then this throws
-  /// `CancellationError`.
+  /// Runs work that serves this answer alone, outside of the event loop. When the client goes, the work is cancelled,
+  /// and this throws `CancellationError`.
   ///
-  /// Only for work without an effect: any other must be carried out and counted to its end. The work runs outside of the
-  /// event loop.
+  /// Only for reads: a change must be carried out to its end, and counted.
   func whileAwaited<Value: Sendable>(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
     let task = Task { try await work() }
     let isAbandoned = state.withLock { state in

@@ -3,8 +3,8 @@ import NIOTLS
 
 /// Decides which protocol a new connection speaks, and adds the handlers of that protocol in its own place.
 ///
-/// With TLS the handshake decides (ALPN). In the clear the first bytes do: a client with prior knowledge begins with the
-/// preface of HTTP/2 (RFC 9113 §3.4), which no HTTP/1.1 request begins with.
+/// With TLS the handshake decides (ALPN). In the clear the first bytes do: a client with prior knowledge begins with
+/// the preface of HTTP/2 (RFC 9113 §3.4), which no HTTP/1.1 request begins with.
 final class ProtocolChoice: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer
   typealias InboundOut = ByteBuffer

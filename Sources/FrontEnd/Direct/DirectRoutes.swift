@@ -88,7 +88,7 @@ final class DirectRoutes: Sendable {
       let origin = SendOrigin(
         traceparent: fields.traceparent, tracestate: fields.tracestate, by: caller, at: now)
       let query = end.map { target[$0...].dropFirst() }
-      // Whom it means, the registry may have to tell.
+      // The registry may have to decide which user is meant; see `NotificationRoutes`.
       if route.kind == .notification, query?.utf8.contains(UInt8(ascii: "+")) == true { return false }
       submission = try read(Array(body.readableBytesView)[...], query, as: route.kind, from: origin)
     } catch {

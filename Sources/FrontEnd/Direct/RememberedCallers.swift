@@ -5,7 +5,8 @@ import FanfareCore
 struct RememberedCaller: Sendable {
   /// The digest of the value of `Authorization`; nil if the connection's certificate was the credentials.
   let credentials: CredentialsDigest?
-  /// The value of `X-Forwarded-For`; nil unless the peer is a trusted proxy, whose word decides where a request is from.
+  /// The value of `X-Forwarded-For`; nil unless the peer is a trusted proxy, whose word decides where a request is
+  /// from.
   let forwardedFor: String?
   let caller: Caller
   /// See `LoginGuard.Admission.login`.

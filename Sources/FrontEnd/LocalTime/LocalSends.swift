@@ -3,7 +3,8 @@ import Hummingbird
 
 /// Divides a send in local time into scheduled sends, one for each moment at which a time zone in use has that time.
 struct LocalSends: Sendable {
-  /// More than the time zones that there are. With the tags of a caller's expression within `TagExpression.Limits.records`.
+  /// More than the time zones that there are. With the tags of a caller's expression within
+  /// `TagExpression.Limits.records`.
   private static let maximumZones = 800
 
   let intake: SendIntake
@@ -51,8 +52,9 @@ struct LocalSends: Sendable {
     let isRest: Bool
   }
 
-  /// Whether an earlier request with the claim has put its parts into the schedule: all or none. It may have ended before
-  /// it settled the claim. The parts must not be computed again: a zone that has come into use since is the rest's.
+  /// Whether an earlier request with the claim has put its parts into the schedule: all or none. It may have ended
+  /// before it settled the claim. The parts must not be computed again: a zone that has come into use since is the
+  /// rest's.
   private func isHeld(_ claim: SendClaim, _ time: LocalSendTime, hub: HubName) async throws -> Bool {
     if claim.isSettled { return true }
     let rest = LocalPart(instant: time.instant(in: time.defaultZone), zones: [])

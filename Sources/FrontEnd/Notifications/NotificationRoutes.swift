@@ -121,8 +121,8 @@ struct NotificationRoutes: Sendable {
     }
   }
 
-  /// The user that `to_tag` means. A `+` that is not escaped stands for itself or, as form encoding writes it, for a space:
-  /// for the space if only a user of that name has a device. Without the registry the name is taken as it is.
+  /// The user that `to_tag` means. A `+` that is not escaped stands for a space, as in form encoding, if only the user
+  /// with the space in the name has a device; otherwise, and while the registry is away, it stands for itself.
   private func recipient(_ name: String, in request: Request, hub: HubName) async throws -> Recipient {
     let parameter = request.uri.query?.split(separator: "&").first { $0.hasPrefix("to_tag=") }
     guard let parameter, parameter.utf8.contains(UInt8(ascii: "+")),

@@ -74,8 +74,8 @@ extension FrontEndOperations {
 }
 
 extension SendID {
-  /// The id of a send of a batch (UUID version 8). It begins with the time of the batch's, so that it sorts like the ids
-  /// of other sends.
+  /// The id of a send of a batch (UUID version 8). It begins with the time of the batch's, so that it sorts like the
+  /// ids of other sends.
   package static func member(of batch: SendID, at index: Int) -> SendID {
     let (high, low) = Fingerprint("batch", "\(batch)", "\(index)").words
     return SendID(

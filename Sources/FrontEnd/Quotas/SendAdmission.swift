@@ -119,8 +119,8 @@ struct SendAdmission {
 }
 
 extension HubQuotas {
-  /// Takes what one send needs, if the front end has it without the database. Otherwise returns false and takes nothing.
-  /// That is one permit of the rate of sends.
+  /// Takes what one send needs, if the front end has it without the database. Otherwise returns false and takes
+  /// nothing. That is one permit of the rate of sends.
   func admitAtOnce(_ submission: Submission) -> Bool {
     let sender = submission.send.sender ?? ""
     return !submission.isHeld && (!submission.send.isBroadcast || !limitsBroadcasts(of: sender))

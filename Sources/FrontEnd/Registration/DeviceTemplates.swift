@@ -91,8 +91,8 @@ extension JSONReader {
 }
 
 extension DeviceTemplate {
-  /// Throws an error that names a part of `member` if the template cannot be compiled for the platform, has header fields
-  /// of another one, or has a part without expressions that the push service would refuse.
+  /// Throws an error that names a part of `member` if the template cannot be compiled for the platform, has header
+  /// fields of another one, or has a part without expressions that the push service would refuse.
   func check(on platform: Platform, as member: String) throws(JSONError) {
     for name in headers.keys.sorted() where PushHeader.platform(of: name) != platform {
       throw JSONError(field: "\(member).headers.\(name)", problem: "does not belong to this platform")

@@ -4,8 +4,8 @@ import FanfareCore
 /// It may change platform, handle, tags, locale, time zone, attributes and templates.
 ///
 /// Two extensions: `remove` also accepts the name of a tag (`/tags/news`), because clients do not know its index, and
-/// `test` of all tags ignores their order. To remove or replace a tag that the registry adds itself is refused; `replace`
-/// of all tags leaves these out.
+/// `test` of all tags ignores their order. To remove or replace a tag that the registry adds itself is refused;
+/// `replace` of all tags leaves these out.
 struct InstallationPatch: Hashable {
   /// The most operations in one patch.
   static let maximumCount = 100

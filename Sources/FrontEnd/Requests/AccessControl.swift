@@ -90,8 +90,8 @@ struct AccessControl: Sendable {
     }
   }
 
-  /// Runs the handler of an admitted caller's request. Its reads count for the caller's share of each store, and if it
-  /// only reads, it ends when the client goes.
+  /// Runs the handler of an admitted caller's request. Reads of stores count as the caller's; see `ReadGate`. A request
+  /// of GET or HEAD is cancelled when its client goes.
   ///
   /// A large body that is refused for its content counts as a send for each 64 KiB, because nothing else is charged for
   /// reading it. From a caller without permits none is read.

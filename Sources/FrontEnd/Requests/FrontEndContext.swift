@@ -12,7 +12,7 @@ struct FrontEndContext: RequestContext {
   /// Set by `AnswerMiddleware`; empty before.
   var requestID = ""
   let connection: ClientConnection
-  /// What the client waits for.
+  /// The answer that the client waits for.
   let answer: PendingAnswer
   /// The address of the peer, or of the client that a trusted proxy names.
   let clientAddress: ClientAddress

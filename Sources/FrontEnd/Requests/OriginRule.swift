@@ -24,8 +24,8 @@ struct OriginRule: Sendable {
   private func hasAmbientCredentials(_ request: Request, _ context: FrontEndContext) -> Bool {
     if request.method == .post, request.uri.path.hasSuffix("/" + SessionRoutes.path) { return true }
     guard let field = request.headers[.authorization] else {
-      // A link on another site may lead to the operations page, and the browser then adds cookies of this site or of its
-      // parent domain. The other site cannot read the answer, and changes also need the session's token.
+      // A link on another site may lead to the operations page, and the browser then adds cookies of this site or of
+      // its parent domain. The other site cannot read the answer, and changes also need the session's token.
       let changes = ![.get, .head, .options].contains(request.method)
       return context.clientCertificate != nil || (changes && request.headers[.cookie] != nil)
     }

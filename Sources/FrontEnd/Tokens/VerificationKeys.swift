@@ -3,8 +3,8 @@ import JWTKit
 
 /// The public keys of a JSON Web Key Set (RFC 7517), for the algorithms of the configuration.
 ///
-/// A key is used with the algorithms that the configuration allows and its own type and `alg` permit, never with another
-/// one that a token names. Keys of other types and uses, such as those for encryption, are skipped.
+/// A key is used with the algorithms that the configuration allows and its own type and `alg` permit, never with
+/// another one that a token names. Keys of other types and uses, such as those for encryption, are skipped.
 struct VerificationKeys: Sendable {
   /// The most bytes of a key set.
   static let maximumSize = 512 * 1024

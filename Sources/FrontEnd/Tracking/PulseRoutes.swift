@@ -17,8 +17,9 @@ package protocol PulseSource: Sendable {
 
 /// `GET /api/pulse`: the state of the deployment now, as JSON or as a stream of events.
 ///
-/// An answer of the type `text/event-stream` has an event each second. It ends after some minutes, when the server stops,
-/// and when the caller would not be admitted any more; the client asks again at once, as browsers do by themselves.
+/// An answer of the type `text/event-stream` has an event each second. It ends after some minutes, when the server
+/// stops, and when the caller would not be admitted any more; the client asks again at once, as browsers do by
+/// themselves.
 struct PulseRoutes: Sendable {
   /// So that connections move to other front ends.
   private static let lifetime = Duration.seconds(300)

@@ -2,8 +2,8 @@ import FanfareCore
 
 /// Fills a page with the rows that match a query; the same for every store.
 ///
-/// Conditions without an index (the state; kind or sender among one user's sends) filter at most `mostExamined` sends; then
-/// the page ends early, and the caller asks for the next one.
+/// Conditions without an index (the state; kind or sender among one user's sends) filter at most `mostExamined` sends;
+/// then the page ends early, and the caller asks for the next one.
 struct PageBuilder {
   /// The most sends examined for one page.
   static let mostExamined = 10_000

@@ -3,8 +3,8 @@ import FanfareCore
 /// The times of a send's stages in one column: about ten bytes.
 ///
 /// The four times of `SendTimes`; then, if any device has one, the two times of each device in the order of the column
-/// `devices`. Each is a varint: 0 if it is unknown, else one more than the zigzag-coded number of milliseconds from it to
-/// the column `settled_at`.
+/// `devices`. Each is a varint: 0 if it is unknown, else one more than the zigzag-coded number of milliseconds from it
+/// to the column `settled_at`.
 enum StoredTimes {
   /// Returns nil if no time is known.
   static func bytes(_ times: SendTimes, of devices: [DeviceResult]?, until settledAt: UnixTime) -> [UInt8]? {

@@ -8,8 +8,8 @@ enum LedgerFile {
   /// The reader connections of a process.
   private static let readers = 2
 
-  /// The gate of a process's reads. GRDB's pool lets them wait without a limit, and without noticing that their task was
-  /// cancelled.
+  /// The gate of a process's reads. GRDB's pool lets them wait without a limit, and without noticing that their task
+  /// was cancelled.
   static func makeGate(_ settings: LedgerStoreConfiguration) -> ReadGate {
     ReadGate("the ledger", slots: readers, patience: settings.busyTimeout)
   }

@@ -108,10 +108,10 @@ extension Pulse {
 
   /// Reads a record; nil if it is of another type or malformed.
   ///
-  /// Whoever may write to the topic must not be able to fill the readers' memory or to end them. So what is too large or
-  /// too much is left out: samples beyond 2^53, which are no exact integers, and long series; series that come again and
-  /// those beyond `maximumSamples`; problems and segments beyond their limits. A longer text is cut, a process with a longer
-  /// name is ignored.
+  /// Any client with the right to write to the topic can write any record, which must neither fill the memory of its
+  /// readers nor end them. So these are left out: samples beyond 2^53, which are no exact integers; series with long
+  /// names or labels, repeated ones, and those beyond `maximumSamples`; problems and segments beyond their limits. A
+  /// long text is cut. A process with a long name is ignored.
   package init?(record: some Collection<UInt8>) {
     guard record.count <= Self.maximumRecordSize,
       // A record that cannot be read is skipped: the process sends another one within a second.

@@ -26,8 +26,8 @@ package final class SpanExporter: SpanSink {
     package var timeout = Duration.seconds(10)
     /// The longest time that a span waits for others.
     package var linger = Duration.seconds(1)
-    /// The pause after the first failed attempt; doubles with each further one. A collector's `Retry-After` counts if it
-    /// is longer.
+    /// The pause after the first failed attempt; doubles with each further one. A collector's `Retry-After` counts if
+    /// it is longer.
     package var firstRetryDelay = Duration.seconds(1)
     package var maximumAttempts = 5
 

@@ -8,8 +8,8 @@ import Synchronization
 final class RefusalFilter: Sendable {
   /// For this long after an accepted push a single refusal is not believed.
   static let memory: Duration = .seconds(30)
-  /// This many refusals without an accepted push between them, and for that long, are believed: the pushes to one device
-  /// may be refused together.
+  /// This many refusals without an accepted push between them, and for that long, are believed: the pushes to one
+  /// device may be refused together.
   static let limit = 3
   static let patience: Duration = .seconds(2)
 

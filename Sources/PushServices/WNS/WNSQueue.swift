@@ -122,7 +122,8 @@ struct WNSQueue: Sendable {
     lastAnswers.contains { $0.host != name && now - $0.at < Self.proofOfService }
   }
 
-  /// Whether a failed connection to this host says nothing about the service: others answer, or only this one never has.
+  /// Whether a failed connection to this host says nothing about the service: others answer, or only this one never
+  /// has.
   ///
   /// A registration names its host, which need not exist. Once any host has answered, a host that never has is no
   /// evidence of an outage.

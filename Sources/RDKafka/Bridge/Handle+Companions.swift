@@ -48,8 +48,8 @@ extension Handle {
 
 /// The subscription of a group's member in the format of Kafka's consumer protocol.
 enum MemberSubscription {
-  /// The subscribed topics; nil if the bytes are no subscription.
-  /// All versions begin alike: a version (16 bits), the number of topics (32 bits), and each topic's length (16 bits) and name.
+  /// The subscribed topics; nil if the bytes are no subscription. All versions begin alike: a version (16 bits), the
+  /// number of topics (32 bits), and each topic's length (16 bits) and name.
   static func topics(in bytes: [UInt8]) -> [String]? {
     var rest = bytes[...]
     func number(_ width: Int) -> Int? {

@@ -22,8 +22,9 @@ package enum Librdkafka {
 /// - 2.3: Destroying a member without its first assignment aborts the process: ``destroyingJoiningMemberAborts``.
 /// - 2.3: A temporary broker error can be fatal for an idempotent producer. ``Producer`` replaces its handle.
 /// - 2.4: Destroying a handle can hang. ``Handle`` is destroyed on a thread of its own.
-/// - 2.6.1: The leader of a group whose members subscribe to different topics can spin forever in the assignor, if there
-///   are at least two members more than partitions to which one of them subscribes: ``ConsumerConfiguration/groupID``.
+/// - 2.6.1: The leader of a group whose members subscribe to different topics can spin forever in the assignor, if
+///   there are at least two members more than partitions to which one of them subscribes:
+///   ``ConsumerConfiguration/groupID``.
 /// - 2.6.1: SCRAM fails against Kafka 4.0. ``check(_:logger:)`` logs an error.
 /// - 2.10: Nagle's algorithm delays requests by up to 40 ms: ``properties``.
 /// - 2.10: A commit refused while a member joins loses all its partitions. ``JoinState`` tells when not to commit.
@@ -103,10 +104,10 @@ struct FetchWakeUp {
 
 /// Whether the member is joining its group again and does not know the new generation yet.
 ///
-/// Meanwhile other requests to the coordinator wait behind the one to join, on the only connection that librdkafka has to
-/// it, and then arrive with the old generation. If the coordinator refuses a commit for that reason, librdkafka gives up
-/// all partitions as lost (before 2.10, librdkafka#4908). Its automatic commits avoid that time; other code can learn of
-/// it only from librdkafka's log. ``InterimOffsets`` take the place of commits.
+/// Meanwhile other requests to the coordinator wait behind the one to join, on the only connection that librdkafka has
+/// to it, and then arrive with the old generation. If the coordinator refuses a commit for that reason, librdkafka
+/// gives up all partitions as lost (before 2.10, librdkafka#4908). Its automatic commits avoid that time; other code
+/// can learn of it only from librdkafka's log. ``InterimOffsets`` take the place of commits.
 final class JoinState: Sendable {
   private static let joining: Set<Substring> = ["init", "wait-join", "wait-metadata", "wait-sync"]
   private let joins = Atomic(false)

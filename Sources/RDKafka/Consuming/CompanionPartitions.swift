@@ -8,8 +8,8 @@ import Synchronization
 /// members never read one.
 ///
 /// Members of an earlier version subscribe to both topics, and the group assigns them companion partitions. While there
-/// is one, no companion partition is held. So each change of the group calls for a *look* at the cluster: the numbers of
-/// partitions, and the subscriptions of the members. Its answer counts only if the group has not changed since.
+/// is one, no companion partition is held. So each change of the group calls for a *look* at the cluster: the numbers
+/// of partitions, and the subscriptions of the members. Its answer counts only if the group has not changed since.
 ///
 /// Invariants: a held partition's leading partition is owned; no partition is held that the group has assigned.
 struct CompanionPartitions {
@@ -38,7 +38,8 @@ struct CompanionPartitions {
     var partitions: [TopicPartition]
   }
 
-  /// How often the cluster is looked at while nothing happens: a topic can get partitions without a change of the group.
+  /// How often the cluster is looked at while nothing happens: a topic can get partitions without a change of the
+  /// group.
   private static let interval: Duration = .seconds(60)
   /// The pause before a look without an answer is repeated.
   private static let pause: Duration = .milliseconds(500)

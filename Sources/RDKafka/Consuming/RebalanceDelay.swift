@@ -1,8 +1,8 @@
 /// How long a member delays its part of a rebalance, so that the commits of all members are accepted.
 ///
-/// Only where `ClusterProfile.acceptsCommitsDuringRebalance` is false: librdkafka's mock cluster begins a rebalance with
-/// the first member that joins again or leaves, and from then on refuses all commits until every member has its new
-/// assignment. A real cluster accepts them until all members have joined again.
+/// Only where `ClusterProfile.acceptsCommitsDuringRebalance` is false: librdkafka's mock cluster begins a rebalance
+/// with the first member that joins again or leaves, and from then on refuses all commits until every member has its
+/// new assignment. A real cluster accepts them until all members have joined again.
 ///
 /// Each member joins again or leaves only after the slowest member has settled the partitions that it gives back.
 struct RebalanceDelay {

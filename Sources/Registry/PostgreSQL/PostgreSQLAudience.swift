@@ -3,10 +3,9 @@ import PostgreSQL
 
 /// Answers a batch of audience queries with one round trip per hub, and with some more if it has a large audience.
 struct PostgreSQLAudienceLookup {
-  /// The devices of the hub `$1` with the tags `$2` (at most `$5`), the handles `$3` or the ids `$4`. Those found by a tag
-  /// have the tag, those found by their id the moment of their creation.
-  /// `= ANY` on an indexed column: the server searches the index for each key, whatever its statistics of the table
-  /// say.
+  /// The devices of the hub `$1` with the tags `$2` (at most `$5`), the handles `$3` or the ids `$4`. Those found by a
+  /// tag have the tag, those found by their id the moment of their creation. `= ANY` on an indexed column: the server
+  /// searches the index for each key, whatever its statistics of the table say.
   static let statement = PreparedStatement(
     """
     (SELECT tag, platform, registration, handle, registered_at, NULL::bigint FROM tags

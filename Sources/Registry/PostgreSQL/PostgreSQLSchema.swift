@@ -10,8 +10,8 @@ package enum PostgreSQLSchema {
   ///
   /// - registrations: by id, so that a slice of the id space is one range of the key. A row without username is an
   ///   issued id, which `expires_at` limits. `platform` holds a bit of `PlatformSet`. `created_at` is when the present
-  ///   user registered first; `seen_at` is set if the app was seen after `registered_at`, `valid_until` if it gave an end.
-  ///   Times are Unix milliseconds.
+  ///   user registered first; `seen_at` is set if the app was seen after `registered_at`, `valid_until` if it gave an
+  ///   end. Times are Unix milliseconds.
   /// - handles: the holder of each handle; concurrent claims of a handle meet at its key. An issued id that holds a
   ///   handle has no platform.
   /// - installations: the registration of each installation.
@@ -25,8 +25,8 @@ package enum PostgreSQLSchema {
   /// - push_quotas: the end of the workers' reservations of a platform's quota, in microseconds.
   /// - import_batches: the imported byte ranges of each file of registrations, with their results.
   /// - caller_quotas, open_broadcasts, scheduled_use, quarantine: as the tables of the same names in ``SQLiteSchema``.
-  /// - api_keys: `digest` is that of the key's secret, `scopes` their names with spaces between them, `last_used_day` the
-  ///   start of a day.
+  /// - api_keys: `digest` is that of the key's secret, `scopes` their names with spaces between them, `last_used_day`
+  ///   the start of a day.
   /// - templates: the versions of the hubs' templates; as the table of the same name in ``SQLiteSchema``.
   ///
   /// A registration with a template of its own has another `platform` and `handle`, and no `installation`; see

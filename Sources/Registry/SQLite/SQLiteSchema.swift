@@ -30,8 +30,8 @@ enum SQLiteSchema {
   /// - open_broadcasts: the large broadcasts of each user that may still be running.
   /// - scheduled_use: at least what each user's scheduled sends take; too much until it is counted again.
   /// - quarantine: registrations of dead handles and surplus devices, until they are dropped for good.
-  /// - api_keys: `digest` is that of the key's secret, `scopes` their names with spaces between them, `last_used_day` the
-  ///   start of a day.
+  /// - api_keys: `digest` is that of the key's secret, `scopes` their names with spaces between them, `last_used_day`
+  ///   the start of a day.
   /// - one_holder: at most one registration per hub holds a handle; this unique index enforces it.
   /// - templates: the versions of the hubs' templates, with the texts of all locales as JSON. `removed_at` is the time
   ///   when the version was replaced or removed.

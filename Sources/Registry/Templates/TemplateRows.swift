@@ -8,8 +8,8 @@ import FanfareCore
 enum TemplateRow {
   /// The bits of a template row's platform are those of `PlatformSet`, shifted by this.
   static let shift: Int64 = 4
-  /// Stands between the handle and the template's name, and again before the digest of a body. No handle or name that is
-  /// registered has a control character.
+  /// Stands between the handle and the template's name, and again before the digest of a body. No handle or name that
+  /// is registered has a control character.
   static let separator = UInt8(0x1F)
   /// The most templates of a device.
   static let maximum = 100

@@ -20,7 +20,8 @@ struct DurabilityCheck: Service {
   private static let pause = Duration.seconds(5)
   /// The time limit of the attempt before the role starts.
   private static let limit = Duration.seconds(2)
-  /// How long missing topics are waited for: the role would end with a status after which nobody starts it again.
+  /// How long missing topics are waited for. Without them the role ends with status 78, after which systemd does not
+  /// restart it (`RestartPreventExitStatus` in its units).
   private static let patience = Duration.seconds(5)
 
   private let check: TopicCheck

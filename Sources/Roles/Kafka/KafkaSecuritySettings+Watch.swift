@@ -6,8 +6,8 @@ import Synchronization
 extension KafkaSettings {
   /// The watches over the files of Kafka's security.
   ///
-  /// A new password reaches the running clients. librdkafka reads the files of TLS when a client is created, so new ones
-  /// need a restart, and the log says so.
+  /// A new password reaches the running clients. librdkafka reads the files of TLS when a client is created, so new
+  /// ones need a restart, and the log says so.
   func credentialWatches(logger: Logger) -> [any Service] {
     guard let security else { return [] }
     var watches: [any Service] = []

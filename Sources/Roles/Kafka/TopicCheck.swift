@@ -41,8 +41,8 @@ package struct TopicCheck: Sendable {
 
   /// Reads and judges all topics. Throws when the cluster does not answer.
   ///
-  /// Missing topics are looked for again until `patience` is over: new ones come to the brokers one after another, which
-  /// takes seconds when these have just been started.
+  /// Missing topics are looked for again until `patience` is over: new ones come to the brokers one after another,
+  /// which takes seconds when these have just been started.
   package func report(
     timeout: Duration = .seconds(15), patience: Duration = .zero
   ) async throws(RDKafkaError) -> Report {

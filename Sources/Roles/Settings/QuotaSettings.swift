@@ -13,7 +13,7 @@ import FanfareCore
 /// - `scheduledBytes` (default 268435456): the bytes of scheduled sends that wait or were cancelled.
 /// - `failedLoginsPerDay` (default 5000): failed logins under a user's name, at addresses where the user was not
 ///   authenticated lately.
-/// - `readsPerSecond` (0…1000000, default 500): requests of one caller that read registrations, sends and dead letters;
+/// - `readsPerSecond` (0…1000000, default 500): a caller's requests that read registrations, sends and dead letters;
 ///   ten times as many at once.
 /// - `exceptions` (list of `user NAME: QUOTA=NUMBER …`): users with other quotas, by the names `sends`, `burst`,
 ///   `devices`, `openBroadcasts`, `registrations`, `storedBytes`, `scheduledSends`, `scheduledBytes`,

@@ -54,8 +54,9 @@ struct PartitionTracker: Sendable {
 
   /// How often the positions in the segments topic are committed again.
   ///
-  /// The group does not subscribe to that topic (see `WorkerConfiguration.consumer`), so a broker deletes a position that
-  /// was not committed for `offsets.retention.minutes` (seven days by default). Then the whole topic would be read again.
+  /// The group does not subscribe to that topic (see `WorkerConfiguration.consumer`), so a broker deletes a position
+  /// that was not committed for `offsets.retention.minutes` (seven days by default). Then the whole topic would be read
+  /// again.
   private static let renewalInterval: Duration = .seconds(60 * 60)
 
   private(set) var offsets = PartitionOffsets()

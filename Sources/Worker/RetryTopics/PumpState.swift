@@ -15,8 +15,8 @@ enum PumpStep: Sendable {
 /// The pump's decisions: which records are held, due or settled, and which positions to commit.
 ///
 /// A record is *held* until it is due, then its copy is *outstanding* until Kafka acknowledges it; a refused copy is
-/// held for another second. Its offset settles with the acknowledgement. A record that the sends topic will never take is
-/// *condemned*: dead-lettered instead of copied.
+/// held for another second. Its offset settles with the acknowledgement. A record that the sends topic will never take
+/// is *condemned*: dead-lettered instead of copied.
 struct PumpState {
   /// A record that is held, or whose copy is outstanding.
   struct Held: Sendable {

@@ -116,7 +116,7 @@ struct TemplatesCommand: AsyncParsableCommand {
       Console.print(Printable.line("\(template.name): version \(template.version)"))
     }
 
-    /// Tells why a file is no template.
+    /// A file that cannot be read or contains no JSON object.
     struct UnusableFile: Error, CustomStringConvertible {
       let description: String
     }

@@ -14,7 +14,7 @@ struct KafkaCheck {
 
   private var words: ErrorWords { ErrorWords(settings) }
 
-  /// What to do about an error: only one of them means that a right is missing.
+  /// The remedy for an error of Kafka: only `unauthorized` means that a right is missing.
   private static func remedy(for error: any Error, grant: String) -> String {
     (error as? RDKafkaError)?.code == .unauthorized
       ? grant : "ask again in some seconds: a new cluster, or one that has lost a broker, needs them"

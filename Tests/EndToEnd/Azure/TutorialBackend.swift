@@ -8,7 +8,8 @@ import Testing
 struct TutorialBackend: Sendable {
   let door: AzureDoor
 
-  /// `POST api/register?handle=…` of the tutorial: the registration that has the handle, without the others; else an id.
+  /// `POST api/register?handle=…` of the tutorial: the registration that has the handle, without the others; else an
+  /// id.
   func registrationID(for handle: String) async throws -> String {
     let filter = AzureClient.escaped("ChannelUri eq '\(handle)'").replacing("%20", with: "+")
     let list = try await door.send("GET", "/registrations/?$filter=\(filter)&$top=100")

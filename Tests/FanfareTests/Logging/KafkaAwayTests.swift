@@ -47,8 +47,9 @@ import Testing
   /// The messages with which a client reports an outage.
   private static let reports = ["No Kafka broker is reachable", "Connection to a Kafka broker failed"]
 
-  /// The clients try again every few milliseconds instead of every two seconds, so that all of them report soon. Then the
-  /// clock of the log moves by a minute, in which the reports are repeated: the clients' own would come by their clock.
+  /// The clients try again every few milliseconds instead of every two seconds, so that all of them report soon. Then
+  /// the clock of the log moves by a minute, in which the reports are repeated: the clients' own would come by their
+  /// clock.
   @Test(.timeLimit(.minutes(1))) func clientsOfAWorkerTogetherWriteFewerThanTwentyLinesAMinute() async throws {
     let topics = Topics(retryDelays: Topics.defaultRetryDelays).created
     let cluster = try EmbeddedCluster(

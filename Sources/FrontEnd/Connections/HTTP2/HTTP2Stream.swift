@@ -82,7 +82,7 @@ final class HTTP2Stream {
     writer = nil
   }
 
-  /// Gives up what is not sent of the answer.
+  /// Discards the unsent rest of the answer.
   func endAnswer() {
     answerCharge.release()
     answer = HTTP2Answer()

@@ -20,8 +20,8 @@ package final class KafkaTopicSettings: Sendable {
     set { refusal.withLock { $0 = newValue } }
   }
 
-  /// Whether records are not acknowledged, as while a follower is dead. A broker answers the requests of a connection one
-  /// after another, so those behind a record have to wait, too.
+  /// Whether records are not acknowledged, as while a follower is dead. A broker answers the requests of a connection
+  /// one after another, so those behind a record have to wait, too.
   package var holdsAcknowledgements: Bool {
     get { holds.withLock(\.self) }
     set { holds.withLock { $0 = newValue } }
