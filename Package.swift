@@ -89,7 +89,7 @@ let package = Package(
     // Safe Swift over the C libraries; they know nothing about push.
     .target(name: "RDKafka", dependencies: ["CRDKafka", logging], swiftSettings: house),
     .target(
-      name: "HTTP2Client",
+      name: "HTTP2",
       dependencies: ["CNGHTTP2", "TwoLaneQueue", collections, logging, nioCore, nioPosix, nioSSL, nioTLS],
       swiftSettings: house),
     .target(name: "PostgreSQL", dependencies: ["CPQ", collections, logging], swiftSettings: house),
@@ -107,7 +107,7 @@ let package = Package(
     .target(
       name: "FrontEnd",
       dependencies: [
-        "CCrypt", "FanfareCore", "HTTP2Client", "Operations", "RDKafka", asyncHTTPClient, collections, coreMetrics,
+        "CCrypt", "FanfareCore", "HTTP2", "Operations", "RDKafka", asyncHTTPClient, collections, coreMetrics,
         crypto, httpTypes, hummingbird, hummingbirdCore, jwtKit, logging, metrics, nioCore, nioHTTP1,
         nioHTTPTypesHTTP1,
         nioPosix,
@@ -137,7 +137,7 @@ let package = Package(
     .target(
       name: "PushServices",
       dependencies: [
-        "FanfareCore", "HTTP2Client", "TwoLaneQueue", asyncHTTPClient, collections, crypto, jwtKit, logging, metrics,
+        "FanfareCore", "HTTP2", "TwoLaneQueue", asyncHTTPClient, collections, crypto, jwtKit, logging, metrics,
         nioCore, nioHTTP1, nioPosix, nioSSL,
       ],
       swiftSettings: house),
@@ -197,17 +197,11 @@ let package = Package(
     .target(name: "EmbeddedKafka", dependencies: ["CRDKafka", "RDKafka", logging], swiftSettings: house),
     // A private PostgreSQL server, started from the installed programs.
     .target(name: "PrivatePostgreSQL", swiftSettings: house),
-    // An HTTP/2 server for fakes. It takes the nghttp2 bridge and the header fields from the client's target: both ends
-    // need all of them, and the push path keeps them in its own module for speed.
-    .target(
-      name: "HTTP2Server",
-      dependencies: ["HTTP2Client", logging, nioCore, nioPosix, nioSSL, nioTLS],
-      swiftSettings: house),
     // Fakes of the push services over real TLS.
     .target(
       name: "PushSimulator",
       dependencies: [
-        "FanfareCore", "HTTP2Client", "HTTP2Server", crypto, cryptoExtras, httpTypes, hummingbird, hummingbirdTLS,
+        "FanfareCore", "HTTP2", crypto, cryptoExtras, httpTypes, hummingbird, hummingbirdTLS,
         logging, nioCore,
         nioSSL,
         serviceLifecycle, swiftASN1, x509,
@@ -217,7 +211,7 @@ let package = Package(
     .executableTarget(
       name: "fanfare-dev",
       dependencies: [
-        "CJemalloc", "EmbeddedKafka", "FanfareCore", "FrontEnd", "HTTP2Client", "HTTP2Server", "Ledger", "Operations",
+        "CJemalloc", "EmbeddedKafka", "FanfareCore", "FrontEnd", "HTTP2", "Ledger", "Operations",
         "PostgreSQL", "PrivatePostgreSQL", "PushServices", "PushSimulator", "RDKafka", "Registry", "Roles", "Worker",
         argumentParser, asyncHTTPClient, crypto, hummingbird, logging, nioCore, nioHTTP1, nioPosix, nioSSL,
         serviceLifecycle, unixSignals,
@@ -238,8 +232,8 @@ let package = Package(
     .testTarget(
       name: "PostgreSQLTests", dependencies: ["PostgreSQL", "PrivatePostgreSQL", "Support"], swiftSettings: house),
     .testTarget(
-      name: "HTTP2ClientTests",
-      dependencies: ["HTTP2Client", "HTTP2Server", "Support", logging, nioCore, nioPosix, nioSSL],
+      name: "HTTP2Tests",
+      dependencies: ["HTTP2", "Support", logging, nioCore, nioPosix, nioSSL],
       swiftSettings: house),
     .testTarget(name: "TwoLaneQueueTests", dependencies: ["TwoLaneQueue"], swiftSettings: house),
     .testTarget(
@@ -252,7 +246,7 @@ let package = Package(
     .testTarget(
       name: "PushServicesTests",
       dependencies: [
-        "PushServices", "PushSimulator", "FanfareCore", "HTTP2Client", "HTTP2Server", "Support", asyncHTTPClient,
+        "PushServices", "PushSimulator", "FanfareCore", "HTTP2", "Support", asyncHTTPClient,
         crypto,
         cryptoExtras, jwtKit,
         logging, metrics, nioCore, nioHTTP1, nioPosix, nioSSL,
@@ -261,7 +255,7 @@ let package = Package(
     .testTarget(
       name: "PushSimulatorTests",
       dependencies: [
-        "PushSimulator", "FanfareCore", "HTTP2Client", asyncHTTPClient, jwtKit, logging, nioCore, nioHTTP1, nioPosix,
+        "PushSimulator", "FanfareCore", "HTTP2", asyncHTTPClient, jwtKit, logging, nioCore, nioHTTP1, nioPosix,
         nioSSL,
       ],
       swiftSettings: house),
@@ -348,7 +342,7 @@ if Context.environment["FANFARE_BENCHMARKS"] != nil {
     .executableTarget(
       name: "HotPath",
       dependencies: [
-        "CMeter", "FanfareCore", "HTTP2Client", "HTTP2Server", "PushServices", "RDKafka", "Worker", asyncHTTPClient,
+        "CMeter", "FanfareCore", "HTTP2", "PushServices", "RDKafka", "Worker", asyncHTTPClient,
         crypto, logging,
         nioPosix, .product(name: "Benchmark", package: "benchmark"),
       ],
@@ -364,7 +358,7 @@ if Context.environment["FANFARE_FUZZ"] != nil {
     .executableTarget(
       name: "Fuzz",
       dependencies: [
-        "Console", "FanfareCore", "FrontEnd", "HTTP2Client", "Ledger", "Operations", "RDKafka", "Registry", "Worker",
+        "Console", "FanfareCore", "FrontEnd", "HTTP2", "Ledger", "Operations", "RDKafka", "Registry", "Worker",
         httpTypes, nioCore, nioEmbedded, nioHTTP1,
       ],
       path: "Tests/Fuzz",

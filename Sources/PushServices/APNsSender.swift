@@ -1,5 +1,5 @@
 package import FanfareCore
-import HTTP2Client
+import HTTP2
 package import Logging
 package import NIOCore
 import NIOPosix

@@ -1,6 +1,6 @@
 import AsyncHTTPClient
 package import FanfareCore
-import HTTP2Client
+import HTTP2
 package import Logging
 package import NIOCore
 import NIOPosix

@@ -1,6 +1,6 @@
 import NIOCore
 
-@testable import HTTP2Client
+@testable import HTTP2
 
 /// A client's session with three requests under way that receives anything, in two pieces, and answers.
 final class HTTP2Input: SessionDelegate {

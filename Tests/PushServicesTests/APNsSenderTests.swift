@@ -1,14 +1,13 @@
 import Crypto
 import FanfareCore
 import Foundation
-import HTTP2Server
 import Logging
 import NIOPosix
 import Support
 import Synchronization
 import Testing
 
-@testable import HTTP2Client
+@testable import HTTP2
 @testable import PushServices
 
 @Suite(.timeLimit(.minutes(2))) struct APNsSenderTests {

@@ -1,8 +1,7 @@
 import CryptoExtras
 import FanfareCore
 import Foundation
-import HTTP2Client
-import HTTP2Server
+import HTTP2
 import JWTKit
 import Logging
 import NIOHTTP1

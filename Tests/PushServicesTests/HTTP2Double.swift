@@ -1,5 +1,4 @@
-import HTTP2Client
-import HTTP2Server
+import HTTP2
 import Logging
 import NIOPosix
 import Support

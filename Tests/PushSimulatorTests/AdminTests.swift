@@ -1,7 +1,7 @@
 import AsyncHTTPClient
 import FanfareCore
 import Foundation
-import HTTP2Client
+import HTTP2
 import NIOCore
 import PushSimulator
 import Testing

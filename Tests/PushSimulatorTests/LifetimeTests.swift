@@ -1,6 +1,6 @@
 import FanfareCore
 import FoundationEssentials
-import HTTP2Client
+import HTTP2
 import Logging
 import NIOCore
 import NIOPosix

@@ -1,6 +1,6 @@
 import AsyncHTTPClient
 import FanfareCore
-import HTTP2Client
+import HTTP2
 import Logging
 import NIOCore
 import NIOHTTP1

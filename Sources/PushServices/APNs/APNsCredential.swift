@@ -1,5 +1,5 @@
 package import FanfareCore
-import HTTP2Client
+import HTTP2
 import Synchronization
 
 /// The provider token of one sender, and the header fields that carry it.

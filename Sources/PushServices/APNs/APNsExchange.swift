@@ -1,5 +1,5 @@
 package import FanfareCore
-package import HTTP2Client
+package import HTTP2
 
 /// Builds the requests of one batch, which share as much as possible.
 package struct APNsRequestWriter {

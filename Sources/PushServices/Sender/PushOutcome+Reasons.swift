@@ -1,5 +1,5 @@
 import FanfareCore
-import HTTP2Client
+import HTTP2
 
 /// Outcomes that a sender decides itself. Their reasons are Fanfare's own words.
 extension PushOutcome {

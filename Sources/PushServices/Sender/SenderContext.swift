@@ -1,5 +1,5 @@
 import FanfareCore
-import HTTP2Client
+import HTTP2
 import Logging
 import Metrics
 import NIOCore

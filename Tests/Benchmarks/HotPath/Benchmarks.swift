@@ -1,6 +1,6 @@
 import Benchmark
 import FanfareCore
-import HTTP2Client
+import HTTP2
 import PushServices
 import RDKafka
 import Worker

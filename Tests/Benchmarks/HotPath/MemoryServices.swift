@@ -1,5 +1,5 @@
 import FanfareCore
-import HTTP2Client
+import HTTP2
 import PushServices
 import RDKafka
 import Synchronization

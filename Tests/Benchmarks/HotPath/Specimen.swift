@@ -1,6 +1,6 @@
 import Crypto
 import FanfareCore
-import HTTP2Client
+import HTTP2
 import PushServices
 import RDKafka
 

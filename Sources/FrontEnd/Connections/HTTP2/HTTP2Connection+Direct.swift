@@ -1,4 +1,4 @@
-import HTTP2Client
+import HTTP2
 import HTTPTypes
 import HummingbirdCore
 import NIOCore

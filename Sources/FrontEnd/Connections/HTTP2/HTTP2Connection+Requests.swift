@@ -1,6 +1,6 @@
 import DequeModule
 import FanfareCore
-import HTTP2Client
+import HTTP2
 import HTTPTypes
 import HummingbirdCore
 import NIOCore

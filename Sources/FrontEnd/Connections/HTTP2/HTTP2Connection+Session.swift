@@ -1,4 +1,4 @@
-import HTTP2Client
+import HTTP2
 import NIOCore
 
 /// What the session tells of the client's frames.
@@ -42,7 +42,7 @@ extension HTTP2Connection: SessionDelegate {
     if stream.isHandedOver { stream.body?.end() } else { handOverWhole(stream) }
   }
 
-  func sessionDidCloseStream(streamID: Int32, slot: Int?, code: HTTP2Client.HTTP2ErrorCode) {
+  func sessionDidCloseStream(streamID: Int32, slot: Int?, code: HTTP2.HTTP2ErrorCode) {
     guard let stream = streams[streamID] else { return }
     // An answer without a body is called sent when it is submitted; a client that resets its stream gains nothing.
     if stream.answer.isSent, code == .noError {
@@ -57,7 +57,7 @@ extension HTTP2Connection: SessionDelegate {
   func sessionDidNotSendHeaders(streamID: Int32, slot: Int?) {}
   func sessionDidReceiveSettings(smallestHeaderTable: Int?) {}
   func sessionDidReceivePingAcknowledgement() {}
-  func sessionDidReceiveGoAway(lastStreamID: Int32, code: HTTP2Client.HTTP2ErrorCode, debugData: [UInt8]) {}
+  func sessionDidReceiveGoAway(lastStreamID: Int32, code: HTTP2.HTTP2ErrorCode, debugData: [UInt8]) {}
   func sessionNeedsRequest(slot: Int, for use: (HTTP2Request) -> Void) -> Bool { false }
 
   func sessionNeedsBody(slot: Int, limit: Int) -> (piece: ArraySlice<UInt8>, isLast: Bool)? {

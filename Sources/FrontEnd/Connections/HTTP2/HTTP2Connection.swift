@@ -1,4 +1,4 @@
-import HTTP2Client
+import HTTP2
 import HTTPTypes
 import NIOCore
 
@@ -210,7 +210,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
   }
 
   /// Ends the connection because of an error of the client. Nothing more is read.
-  func end(_ code: HTTP2Client.HTTP2ErrorCode) {
+  func end(_ code: HTTP2.HTTP2ErrorCode) {
     guard !departure.isEnding else { return }
     departure.isEnding = true
     if code == .enhanceYourCalm { table.noteFlood() }

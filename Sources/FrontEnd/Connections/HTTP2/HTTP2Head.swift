@@ -1,4 +1,4 @@
-import HTTP2Client
+import HTTP2
 import HTTPTypes
 
 /// The header section of a request while it arrives, within the limits that HTTP/1.1 has too.

@@ -1,5 +1,5 @@
 import DequeModule
-import HTTP2Client
+import HTTP2
 import NIOCore
 
 /// One request of an HTTP/2 connection and its answer. Confined to the connection's event loop.

@@ -1,6 +1,5 @@
 import FanfareCore
-import HTTP2Client
-import HTTP2Server
+import HTTP2
 import Logging
 import NIOCore
 import NIOSSL

@@ -1,6 +1,5 @@
 import FanfareCore
-import HTTP2Client
-import HTTP2Server
+import HTTP2
 import NIOCore
 import PushSimulator
 import Roles

@@ -2,7 +2,7 @@ import NIOCore
 import NIOPosix
 import Testing
 
-@testable import HTTP2Client
+@testable import HTTP2
 
 /// Which ends of a connection delay the next one.
 @Suite(.timeLimit(.minutes(1))) struct ConnectionEndTests {

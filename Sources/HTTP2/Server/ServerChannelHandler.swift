@@ -1,4 +1,3 @@
-import HTTP2Client
 import Logging
 import NIOCore
 import NIOTLS

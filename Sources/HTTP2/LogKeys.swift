@@ -13,4 +13,5 @@ enum LogKeys {
   static let nextAttemptIn = "next_attempt_in"
   /// The peer's limit of concurrent streams.
   static let streamLimit = "http2_stream_limit"
+  static let port = "port"
 }

@@ -1,4 +1,3 @@
-package import HTTP2Client
 package import NIOCore
 import Synchronization
 

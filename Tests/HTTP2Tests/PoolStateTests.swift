@@ -1,7 +1,7 @@
 import NIOCore
 import Testing
 
-@testable import HTTP2Client
+@testable import HTTP2
 
 /// The pool's decisions, without connections or time.
 struct PoolStateTests {

@@ -1,5 +1,5 @@
 import Foundation
-import HTTP2Client
+import HTTP2
 import Support
 import Testing
 

@@ -1,7 +1,7 @@
 import Support
 import Testing
 
-@testable import HTTP2Client
+@testable import HTTP2
 
 /// The encoder's output, byte for byte.
 struct HPACKEncoderTests {

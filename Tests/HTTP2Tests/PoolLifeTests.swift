@@ -1,6 +1,5 @@
 import Dispatch
-import HTTP2Client
-import HTTP2Server
+import HTTP2
 import NIOPosix
 import Synchronization
 import Testing

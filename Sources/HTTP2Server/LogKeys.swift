@@ -1,5 +1,0 @@
-/// The metadata keys of this target's log lines.
-enum LogKeys {
-  static let error = "error"
-  static let port = "port"
-}
