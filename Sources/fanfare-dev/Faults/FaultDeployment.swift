@@ -47,7 +47,6 @@ actor FaultDeployment {
   private(set) var moments: [UnixTime] = []
   /// Figures that the scenario noted.
   private(set) var notes: [String] = []
-  private let partitions: Int
   /// The broadcast that the scenario has posted, if any.
   private(set) var broadcast: SendID?
   nonisolated let history: any FaultHistory
@@ -59,7 +58,6 @@ actor FaultDeployment {
     logger.logLevel = .error
     self.logger = logger
     let (id, few) = (UUID().uuidString.lowercased().prefix(8), scenario.topics)
-    partitions = Int(few.partitions)
     if let servers = servers.kafka {
       topics = Topics(prefix: "faults-\(id)", retryDelays: few.retryDelays)
       let own = try await OwnTopics(topics, partitions: { _ in few.partitions }, at: servers, logger: logger)
@@ -221,9 +219,10 @@ actor FaultDeployment {
   ///
   /// Returns their numbers of partitions of the sends topic. Throws after a minute.
   func waitForEvenShares(among workers: [Int]) async throws -> [Int] {
-    try await RoleMetrics.waitForEvenShares(
-      of: [topics.sends, topics.segments], partitions: partitions, among: workers.compactMap { metrics["worker-\($0)"] }
-    )
+    let reader = try LogReader(client: kafka, logger: logger)
+    return try await RoleMetrics.waitForEvenShares(
+      of: [topics.sends, topics.segments], partitions: try await reader.partitions(of: [topics.sends]).count,
+      among: workers.compactMap { metrics["worker-\($0)"] })
   }
 
   private func process(_ role: String, _ number: Int) throws -> ChildProcess {

@@ -211,6 +211,11 @@ final class BenchPipeline: Sendable {
     }
   }
 
+  /// The number of partitions of the sends topic. A development broker named by `--kafka` creates four at any request.
+  func partitionsOfSends() async throws -> Int {
+    try await LogReader(client: client, logger: rig.logger).partitions(of: [topics.sends]).count
+  }
+
   /// Waits until the count of status records or devices is reached, and samples the worker then.
   ///
   /// Throws after the time limit.

@@ -44,13 +44,14 @@ final class WorkersScenario: BenchScenario {
     let before = try await sink.accepted()
     return try await BenchPipeline.with(rig, sink: sink) { pipeline in
       var metrics: [RoleMetrics] = []
+      let partitions = try await pipeline.partitionsOfSends()
       let measurement = try await pipeline.withWorkers(workers, registry: "{path: \(registry)}", connections: 1) {
         worker in
         let address = try await worker.address(of: "operations")
         try await Ready.wait(for: worker, operations: address)
         metrics.append(RoleMetrics(operations: address))
         // Each has its partitions before the next one starts, and before the load.
-        try await RoleMetrics.waitForEvenShares(of: [pipeline.topics.sends], partitions: 64, among: metrics)
+        try await RoleMetrics.waitForEvenShares(of: [pipeline.topics.sends], partitions: partitions, among: metrics)
       } _: { workers in
         // The workers are suspended until the load is complete, because the producer would compete for the cores. Their
         // sessions last longer than that.
