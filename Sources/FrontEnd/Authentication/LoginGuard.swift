@@ -152,7 +152,7 @@ final class LoginGuard: Sendable {
   /// Refuses the user's logins where it is not known, for `delay`: a quota that all front ends share is used up.
   func block(_ admission: Admission, for delay: Duration) {
     guard case .stranger(let user, _, _) = admission else { return }
-    // The arrival time at which the budget has room for a failure again after just this delay; see `wait`.
+    // `wait` returns arrival − now + window / limit − window. This arrival makes it return `delay`.
     let end = limits.now() + delay + limits.window - limits.window / limits.perUserAtAllAddresses
     state.withLock { $0.arrivals[user] = max(end, $0.arrivals[user] ?? end) }
   }

@@ -101,7 +101,6 @@ final class ProtocolChoice: ChannelInboundHandler, RemovableChannelHandler {
 
   private func choose(_ choice: Choice, _ context: ChannelHandlerContext) {
     let received = received
-    // This handler lives as long as the connection.
     self.received = nil
     do {
       requests = try begin(choice, context.pipeline.syncOperations)

@@ -53,8 +53,8 @@ struct LocalSends: Sendable {
   }
 
   /// Whether an earlier request with the claim has put its parts into the schedule: all or none. It may have ended
-  /// before it settled the claim. The parts must not be computed again: a zone that has come into use since is the
-  /// rest's.
+  /// before it settled the claim. The parts must not be computed again: a zone that has come into use since belongs
+  /// to the part without zones, which has the devices of all others.
   private func isHeld(_ claim: SendClaim, _ time: LocalSendTime, hub: HubName) async throws -> Bool {
     if claim.isSettled { return true }
     let rest = LocalPart(instant: time.instant(in: time.defaultZone), zones: [])

@@ -32,7 +32,7 @@ struct RateCaller {
 
     func left(at present: Int64) -> Double { max(0, span - Double(max(0, present.subtractingClamped(moment)))) }
 
-    /// `end`: the end of the reservations; more than that is free again.
+    /// Adds at most the time from the present to `end`, where the reservations end: earlier parts have run out.
     mutating func add(_ more: Double, at present: Int64, until end: Int64) {
       let most = Double(max(0, end.subtractingClamped(present)))
       (span, moment) = (min(max(0, left(at: present) + more), most), present)
@@ -43,7 +43,8 @@ struct RateCaller {
   private var unused = Unused()
   /// The theoretical arrival time of the next send in the front end's own share, in microseconds.
   private(set) var ownArrival: Int64 = 0
-  /// The moment of the last reservation. A much earlier one shows that the clock was set back: nothing is blocked.
+  /// The moment of the last reservation. If it lies a minute in the future, the clock was set back since, and the
+  /// moments below, which it gave, say nothing any more.
   private var reservedAt = UnixTime(milliseconds: 0)
   /// When `blockedNeed` permits will be free, as far as the database said.
   private var blockedUntil = UnixTime(milliseconds: 0)
@@ -85,11 +86,12 @@ struct RateCaller {
       return .admitted(count, isUnavailable: isUnavailable)
     }
     if available >= count { return use(count) }
+    // Without `asWhole` one permit is enough, after a negative number of them here is made up for.
     let need = asWhole ? count - available : max(1, 1 - available)
-    let isKnown = reservedAt - now < .seconds(60)
+    let isClockSteady = reservedAt - now < .seconds(60)
     // Not until `blockedUntil`: another front end may return permits before that.
-    let isBlocked = isKnown && now < min(blockedUntil, reservedAt + RateGate.lifetime) && need >= blockedNeed
-    let hasFailed = isKnown && now < failedUntil
+    let isBlocked = isClockSteady && now < min(blockedUntil, reservedAt + RateGate.lifetime) && need >= blockedNeed
+    let hasFailed = isClockSteady && now < failedUntil
     if isBlocked || hasFailed {
       guard asWhole || available == 0 else { return use(available, isUnavailable: hasFailed) }
       return hasFailed ? .unavailable : .refused(until: blockedUntil)

@@ -104,7 +104,7 @@ final class RateGate: Sendable {
   ///
   /// Permits that have become free since they were taken, `elapsed` ago, are not returned.
   func refund(_ count: Int, to user: String, within limit: RateLimit, after elapsed: Duration, at now: UnixTime) {
-    // A larger demand overdrew, and was not charged for more than a burst in every case.
+    // Of a larger demand, which overdraws, only a burst is certain to have been charged; see `RateLimit.grant`.
     let span = Double(min(count, limit.burst)) * limit.interval - elapsed / .microseconds(1)
     guard span > 0 else { return }
     state.withLock { state in

@@ -57,7 +57,8 @@ struct SendAdmission {
     let indices = indices.filter { returned.insert($0).inserted }
     let elapsed = max(.zero, now - first.receivedAt)
     func refund(_ name: QuotaName, _ permits: Int) {
-      // The charge pays for the submissions that stay first: the others of a demand that overdrew may be due nothing.
+      // A demand that overdrew was charged for fewer permits than it wanted. The charge counts for the submissions that
+      // are kept; only its excess over their permits is refunded.
       wanted[name, default: 0] -= permits
       let count = max(0, charged[name, default: 0] - wanted[name, default: 0])
       charged[name, default: 0] -= count

@@ -232,8 +232,8 @@ struct AccessControl: Sendable {
       }
       return nil
     }
-    // A hub has one authenticator for each kind of credentials, and API keys are no JSON Web Tokens: no other one of
-    // the list could admit the same credentials while the validity of this principal lasts.
+    // Each kind of credentials has one authenticator (an API key is no JSON Web Token), so the first that admits them is
+    // the only one. `RememberedCallers` relies on that: it asks none of them while the principal's validity lasts.
     for authenticator in hub.authenticators {
       guard let principal = try await authenticator.authenticate(credentials, hub: hub.name, from: origin) else {
         continue

@@ -11,11 +11,15 @@ import HTTPTypes
 /// - A request that follows a 2xx answer enqueues nothing.
 ///
 /// If the first request was not answered 2xx (an error, a crash, or it is still being handled), a repetition enqueues
-/// again under the same ids, and counts against the quotas again. If Kafka has accepted the first one after all, the
-/// worker drops the second while it remembers the first, which is while the first is among its last settled sends and
-/// the worker keeps the partition. Otherwise a device gets two pushes with the same id and the same secure payload. The
-/// ledger counts them once, in PostgreSQL twice if midnight (UTC) lies between them. The same holds for accepted lines
-/// of a batch of which others failed because of Kafka. For lack of quota, a batch with a key is refused as a whole.
+/// again under the same ids, and counts against the quotas again. Kafka may have accepted the first one nevertheless:
+/// - Usually the worker then drops the second record. It does so while it keeps the partition and still remembers the
+///   first send (`ItemTable` remembers the last settled ones).
+/// - Otherwise a device gets two pushes with the same id and the same secure payload.
+/// - The ledger counts both as one send. On PostgreSQL it counts two if midnight (UTC) lies between them, because its
+///   tables are divided by day.
+///
+/// The lines of a batch are treated alike if Kafka accepts only some of them. A batch with a key that exceeds a quota is
+/// refused as a whole.
 struct Idempotency: Sendable {
   /// How long a key is remembered.
   static let lifetime: Duration = .seconds(24 * 60 * 60)

@@ -15,10 +15,11 @@ struct Delivery: Sendable {
 
   /// Whether the broker itself has reported that it has the record.
   ///
-  /// A report without an error and without an offset is librdkafka's conclusion from the acknowledgement of a later
-  /// batch, even if the broker had refused the earlier one. The conclusion holds only if the broker compares the
-  /// sequence numbers. The embedded cluster never does. A real one does not while it has no state of the producer, as
-  /// in the producer's first moments or a day after its last record.
+  /// When a later batch of the partition is acknowledged, librdkafka reports an earlier one as delivered too, without an
+  /// error and without an offset, even if the broker has refused it. That is right only if the broker compares sequence
+  /// numbers: then it would have refused the later batch. The embedded cluster never compares them; a real one does not
+  /// while it has no state of the producer: in the producer's first moments, or a day after its last record. So such a
+  /// report does not count.
   var isAcknowledged: Bool {
     error == 0 && offset >= 0
   }
@@ -36,7 +37,7 @@ struct Ticket: Sendable, Hashable {
   var slot: Int
   /// The record's index in the submission, below 2^24.
   var index: Int
-  /// The partition, modulo the topic's number of partitions; nil: chosen by the key.
+  /// The record's destination partition, modulo the topic's number of partitions; nil: chosen by the key.
   var partition: Int32?
 
   /// Names a record.

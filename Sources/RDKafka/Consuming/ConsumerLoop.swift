@@ -160,8 +160,9 @@ struct ConsumerLoop {
   }
 
   /// Whether the first rebalance must wait for other members; see `RebalanceDelay`.
-  /// Meanwhile stored offsets are committed; an application that commits by itself has done so before it completed the
-  /// rebalance.
+  ///
+  /// While it waits, the offsets that the application has stored are committed. An application without automatic commits
+  /// has committed before it completed the rebalance (`Rebalance.complete()`).
   private mutating func mustWait() -> Bool {
     guard !configuration.client.profile.acceptsCommitsDuringRebalance, case .revoke = rebalances[0].change.kind,
       rebalances[0].ofCompanions == nil

@@ -6,12 +6,14 @@ import ServiceLifecycle
 
 /// Brings the sends of a hub's ingress topic to the sends topic, and enforces the hub.
 ///
-/// A record that names no hub gets the topic's; one that names another is dead-lettered, like one that is no send. Keys
-/// and order are kept: a batch is acknowledged before the next begins, and after a failure everything from the first
-/// record that failed is produced again; a full queue of the producer takes none behind it. An offset is stored when
-/// Kafka has the copy, so no record is lost; copies that are repeated are recognised by their ids. A copy that Kafka
-/// will never take becomes a dead letter, and a dead letter that is too large one without key and value, so that no
-/// record stops the topic.
+/// A record that names no hub gets the topic's; one that names another hub is dead-lettered, like one that is no send.
+///
+/// - Keys and order are kept. A batch is acknowledged before the next one begins. After a failure the first record that
+///   failed and all behind it are produced again. The producer's queue, when full, refuses all records behind the first
+///   that it refuses (`ProducerHandle`), so none overtakes it.
+/// - An offset is stored when Kafka has the copy, so no record is lost. A worker recognises repeated copies by their ids.
+/// - No record stops the topic: a copy that Kafka will never take becomes a dead letter, and a dead letter that is too
+///   large becomes one without key and value.
 package final class IngressPump: Service {
   /// The most records fetched and not acknowledged.
   private static let maximumRecords = 256
@@ -159,8 +161,8 @@ package final class IngressPump: Service {
     do throws(RecordError) {
       let (send, namesHub, namesTime) = try SendRequest.decode(record.value, recordTime: written, in: hub)
       guard send.hub == hub else { throw RecordError(.foreignHub, "hub: names another hub than the topic's") }
-      // Unchanged if possible. Workers take the hub `default` where none is named; but where no time is named, they
-      // take that of the copy, with which the time to live would begin again.
+      // Copied unchanged if it names all that a worker needs. Without a hub a worker takes `default`. Without a time it
+      // would take the timestamp of the copy, and the time to live would begin again.
       let value = namesTime && (namesHub || hub == .default) ? Array(record.value) : send.encoded()
       guard value.count <= SendRequest.maximumRecordSize || send.replay != nil else {
         throw RecordError(
