@@ -54,6 +54,12 @@ extension [StoredRange] {
 extension SendRow {
   /// Adds a record whose send is unknown, has several items, or has already settled; the same for every store.
   /// Returns whether the row has changed, and adds the changes of the totals to `delta`.
+  ///
+  /// The first complete attempt settles a send. Records that do not count are *duplicates*, each noted by its digest and
+  /// counted once. The exception is a send that was dead-lettered and then redriven: it settles again, with the later
+  /// result, and the dead letter's record becomes a duplicate. Items of the later attempt are noted as duplicates until
+  /// the attempt is complete, because it may never be; then they are redeemed. A record that was a duplicate before, of an
+  /// attempt that did not count, stays one.
   mutating func add(
     _ settlement: LedgerEntry.Settlement, items: some SendItems, maximumDevices: Int, delta: inout HubDelta
   ) throws -> Bool {
@@ -66,7 +72,6 @@ extension SendRow {
       gaps = stored.gaps(in: settlement.range)
       isRecorded = gaps.isEmpty
     }
-    // A dead letter that was redriven settles with its later result. A noted duplicate stays one.
     let replacesDeadLetter =
       try wasDeadLettered && settlement.state != .deadLettered && (settlement.parts == 1 || !isRecorded)
       && !items.isDuplicate(settlement)
@@ -82,7 +87,6 @@ extension SendRow {
     }
     if sum.items < settlement.parts {
       if replacesDeadLetter {
-        // It counts only once its attempt is complete.
         delta.duplicates += try items.noteDuplicate(settlement.digest, part: settlement.part)
       } else {
         expect(parts: settlement.parts)
@@ -96,7 +100,7 @@ extension SendRow {
     }
     if knownParts > 1 || settlement.parts > 1 || replacesDeadLetter {
       delta.duplicates += try items.noteOthers(than: settlement)
-      // A dead letter may be redriven, and then its earlier items count.
+      // The items of a dead letter are kept: they count if it is redriven.
       if settlement.parts > 1 || settlement.state != .deadLettered { try items.close(with: settlement) }
     }
     settle(sum, digest: settlement.parts == 1 ? settlement.digest : nil)
