@@ -55,11 +55,11 @@ extension SendRow {
   /// Adds a record whose send is unknown, has several items, or has already settled; the same for every store.
   /// Returns whether the row has changed, and adds the changes of the totals to `delta`.
   ///
-  /// The first complete attempt settles a send. Records that do not count are *duplicates*, each noted by its digest and
-  /// counted once. The exception is a send that was dead-lettered and then redriven: it settles again, with the later
-  /// result, and the dead letter's record becomes a duplicate. Items of the later attempt are noted as duplicates until
-  /// the attempt is complete, because it may never be; then they are redeemed. A record that was a duplicate before, of an
-  /// attempt that did not count, stays one.
+  /// The first complete attempt settles a send. Records that do not count are *duplicates*, each noted by its digest
+  /// and counted once. The exception is a send that was dead-lettered and then redriven: it settles again, with the
+  /// later result, and the dead letter's record becomes a duplicate. Items of the later attempt are noted as duplicates
+  /// until the attempt is complete, because it may never be; then they are redeemed. A record that was a duplicate
+  /// before, of an attempt that did not count, stays one.
   mutating func add(
     _ settlement: LedgerEntry.Settlement, items: some SendItems, maximumDevices: Int, delta: inout HubDelta
   ) throws -> Bool {
