@@ -69,13 +69,14 @@ struct JobRoutes: Sendable {
     }
     var input: String?
     if order.kind != .export, let text = order.importFile {
-      input = try find(text, runner.folder, hub)
+      input = try await offLoop { try find(text, runner.folder, hub) }
     }
     let now = operations.clock.now()
     let job = AzureJob(
       id: RegistrationID.timeOrdered(at: now).description, kind: order.kind, input: input,
       inputName: input == nil ? nil : order.importFile?.prefixUpToQuery, container: order.outputContainer, at: now)
-    guard try runner.add(job, hub: hub) else { throw Refusal(.overloaded, "Too many jobs wait.") }
+    let isAdded = try await offLoop { try runner.add(job, hub: hub) }
+    guard isAdded else { throw Refusal(.overloaded, "Too many jobs wait.") }
     operations.recordJob(job.id, kind: order.kind.rawValue, by: caller, request.original)
     var response = answer(job, request, hub)
     response.status = .created
