@@ -16,10 +16,12 @@ final class ProtocolOfferCheck: ChannelInboundHandler, RemovableChannelHandler {
   private static let maximumSize = 1 << 15
 
   private var received = ByteBuffer()
+  private var hello = ClientHello()
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    received.writeImmutableBuffer(unwrapInboundIn(data))
-    switch Self.offer(in: received) {
+    let bytes = unwrapInboundIn(data)
+    received.writeImmutableBuffer(bytes)
+    switch hello.read(bytes) {
     case .incomplete where received.readableBytes < Self.maximumSize: return
     case .foreign:
       context.writeAndFlush(wrapOutboundOut(ByteBuffer(bytes: Self.alert)), promise: nil)
@@ -38,53 +40,68 @@ final class ProtocolOfferCheck: ChannelInboundHandler, RemovableChannelHandler {
     /// Other protocols alone.
     case foreign
   }
+}
 
-  /// Reads the protocols that a client offers in its first message, `ClientHello`.
-  static func offer(in bytes: ByteBuffer) -> Offer {
-    guard let hello = hello(in: bytes) else { return .incomplete }
-    guard var extensions = extensions(of: hello) else { return .acceptable }
-    while let type = extensions.readInteger(as: UInt16.self), var content = read(UInt16.self, from: &extensions) {
-      guard type == 16, var names = read(UInt16.self, from: &content) else { continue }
-      while let name = read(UInt8.self, from: &names) {
-        if ServerTLS.protocols.contains(String(buffer: name)) { return .acceptable }
+extension ProtocolOfferCheck {
+  /// The first message of a client, as it arrives. Each byte is read once, in however small pieces a client sends it.
+  struct ClientHello {
+    /// The beginning of the next record.
+    private var rest = ByteBuffer()
+    /// The joined contents of the records.
+    private var message = ByteBuffer()
+
+    /// Reads the next bytes. Returns the protocols' judgement as soon as the message is whole.
+    mutating func read(_ bytes: ByteBuffer) -> Offer {
+      rest.writeImmutableBuffer(bytes)
+      guard let content = join() else { return .incomplete }
+      guard var extensions = Self.extensions(of: content) else { return .acceptable }
+      while let type = extensions.readInteger(as: UInt16.self),
+        var content = Self.read(UInt16.self, from: &extensions)
+      {
+        guard type == 16, var names = Self.read(UInt16.self, from: &content) else { continue }
+        while let name = Self.read(UInt8.self, from: &names) {
+          if ServerTLS.protocols.contains(String(buffer: name)) { return .acceptable }
+        }
+        return .foreign
       }
-      return .foreign
+      return .acceptable
     }
-    return .acceptable
-  }
 
-  /// Joins the records of the message; nil if more of them must come. Empty if it is no `ClientHello`.
-  private static func hello(in bytes: ByteBuffer) -> ByteBuffer? {
-    var (rest, message) = (bytes, ByteBuffer())
-    while true {
-      // Type, version and length of a record (RFC 8446 §5.1); 22 is that of handshakes.
-      guard let type = rest.readInteger(as: UInt8.self) else { return nil }
-      guard type == 22 else { return ByteBuffer() }
-      rest.moveReaderIndex(forwardBy: min(2, rest.readableBytes))
-      guard let fragment = read(UInt16.self, from: &rest) else { return nil }
-      message.writeImmutableBuffer(fragment)
-      guard message.readableBytes >= 4 else { continue }
-      guard message.getInteger(at: message.readerIndex, as: UInt8.self) == 1,
-        let high = message.getInteger(at: message.readerIndex + 1, as: UInt8.self),
-        let low = message.getInteger(at: message.readerIndex + 2, as: UInt16.self)
-      else { return ByteBuffer() }
-      let length = Int(high) << 16 | Int(low)
-      if length > maximumSize { return ByteBuffer() }
-      if message.readableBytes >= 4 + length { return message.getSlice(at: message.readerIndex + 4, length: length) }
+    /// Joins records until the message is whole; nil if more of them must come. Empty if it is no `ClientHello`.
+    private mutating func join() -> ByteBuffer? {
+      while true {
+        let start = message.readerIndex
+        if let type = message.getInteger(at: start, as: UInt8.self),
+          let high = message.getInteger(at: start + 1, as: UInt8.self),
+          let low = message.getInteger(at: start + 2, as: UInt16.self)
+        {
+          let length = Int(high) << 16 | Int(low)
+          guard type == 1, length <= ProtocolOfferCheck.maximumSize else { return ByteBuffer() }
+          if let content = message.getSlice(at: start + 4, length: length) { return content }
+        }
+        // Type, version and length of a record (RFC 8446 §5.1); 22 is the type of handshakes.
+        guard let type = rest.getInteger(at: rest.readerIndex, as: UInt8.self) else { return nil }
+        guard type == 22 else { return ByteBuffer() }
+        guard let length = rest.getInteger(at: rest.readerIndex + 3, as: UInt16.self),
+          rest.readableBytes >= 5 + Int(length)
+        else { return nil }
+        rest.moveReaderIndex(forwardBy: 5)
+        if var fragment = rest.readSlice(length: Int(length)) { message.writeBuffer(&fragment) }
+      }
     }
-  }
 
-  /// The extensions behind the version, the random number, the session, the suites and the compression methods.
-  private static func extensions(of hello: ByteBuffer) -> ByteBuffer? {
-    var rest = hello
-    guard rest.readSlice(length: 34) != nil, read(UInt8.self, from: &rest) != nil,
-      read(UInt16.self, from: &rest) != nil, read(UInt8.self, from: &rest) != nil
-    else { return nil }
-    return read(UInt16.self, from: &rest)
-  }
+    /// The extensions behind the version, the random number, the session, the suites and the compression methods.
+    private static func extensions(of hello: ByteBuffer) -> ByteBuffer? {
+      var rest = hello
+      guard rest.readSlice(length: 34) != nil, read(UInt8.self, from: &rest) != nil,
+        read(UInt16.self, from: &rest) != nil, read(UInt8.self, from: &rest) != nil
+      else { return nil }
+      return read(UInt16.self, from: &rest)
+    }
 
-  /// Reads a field behind its length; nil if it has not come whole.
-  private static func read<Length: FixedWidthInteger>(_: Length.Type, from bytes: inout ByteBuffer) -> ByteBuffer? {
-    bytes.readInteger(as: Length.self).flatMap { bytes.readSlice(length: Int($0)) }
+    /// Reads a field behind its length; nil if it has not come whole.
+    private static func read<Length: FixedWidthInteger>(_: Length.Type, from bytes: inout ByteBuffer) -> ByteBuffer? {
+      bytes.readInteger(as: Length.self).flatMap { bytes.readSlice(length: Int($0)) }
+    }
   }
 }
