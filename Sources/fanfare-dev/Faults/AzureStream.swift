@@ -46,7 +46,7 @@ final class AzureStream: Sendable {
   }
 
   private func run(in deployment: FaultDeployment) async throws {
-    guard let frontEnd = await deployment.frontEnds.first else { throw BenchError("there is no front end") }
+    let frontEnd = try await deployment.frontEnd
     _ = try await frontEnd.request(
       "POST", "/api/register", user: Self.user,
       body: #"{"platform":"android","instId":"azure","deviceToken":"\#(Self.device)"}"#)

@@ -3,17 +3,12 @@
 enum ChangingWorkers {
   static let scenario = FaultScenario(
     "workers that leave, join, die and return", isQuick: true, repeats: .each(most: KilledWorker.maximumPushes),
-    settings: KilledWorker.settings,
-    inspect: { deployment, _ in
-      var findings = FaultFindings()
-      findings.observed = await "partitions of sends: " + deployment.notes.joined(separator: ", ")
-      return findings
-    }
+    settings: KilledWorker.settings
   ) { deployment, isQuick in
     var running = Array(0..<FaultDeployment.workers)
     func share(_ change: String) async throws {
       let shares = try await deployment.waitForEvenShares(among: running)
-      await deployment.note("\(shares.map(String.init).joined(separator: "+")) \(change)")
+      await deployment.note("\(shares.map(String.init).joined(separator: "+")) partitions \(change)")
     }
     try await share("of all")
     for _ in 0..<(isQuick ? 1 : 2) {

@@ -265,7 +265,7 @@ actor FaultDeployment {
   /// Posts a broadcast and notes its id.
   func post(broadcast body: String) async throws -> SendID {
     struct Answer: Decodable { let id: String }
-    guard let frontEnd = frontEnds.first else { throw BenchError("there is no front end") }
+    let frontEnd = try frontEnd
     let answer = try await frontEnd.request("POST", "/api/sends", user: "faults", body: body)
     guard let id = SendID(try JSONDecoder().decode(Answer.self, from: answer).id) else {
       throw BenchError("the send has no id")
@@ -277,7 +277,7 @@ actor FaultDeployment {
   /// Notes the end of the injury; the last call counts.
   func noteHealed() { healedAt = .now }
 
-  /// Notes a figure.
+  /// Notes a figure for the table.
   func note(_ figure: String) { notes.append(figure) }
 
   /// Notes the present moment.
@@ -349,6 +349,14 @@ actor FaultDeployment {
 
   /// The running front ends, in a fixed order.
   var frontEnds: [APIClient] { callers.sorted { $0.key < $1.key }.map(\.value) }
+
+  /// The first of them.
+  var frontEnd: APIClient {
+    get throws {
+      guard let first = frontEnds.first else { throw BenchError("there is no front end") }
+      return first
+    }
+  }
 
   /// The resident memory of the first front end, in megabytes.
   func memoryOfFrontEnd() async throws -> Double {

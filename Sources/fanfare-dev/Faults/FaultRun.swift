@@ -50,11 +50,13 @@ enum FaultRun {
       pushes.arrived = arrivals.accepted - arrivals.repeated
       pushes.expectedExpirations = findings.expired
       (pushes.mayExpire, pushes.mayStayUnconfirmed) = (scenario.timeToLive != nil, scenario.mayStayUnconfirmed)
+      let notes = await deployment.notes
+      let observed = findings.observed ?? (notes.isEmpty ? nil : notes.joined(separator: ", "))
       return FaultRow(
         fault: scenario.name, accepted: accepted.count, settled: report.settled, inFlight: report.inFlight,
         lost: unknown + report.lost + findings.lost,
         repeated: arrivals.repeated, repeatedEach: repeatedEach.sorted(), repeatLimit: scenario.repeats,
-        accountingErrors: errors + pushes.errors + findings.errors, observed: findings.observed,
+        accountingErrors: errors + pushes.errors + findings.errors, observed: observed,
         secondsToRecover: (recovered - healed) / .seconds(1))
     }
   }

@@ -73,8 +73,8 @@ extension FaultScenario {
   static func all(devices: Int, outage: Duration) -> [FaultScenario] {
     processes + kafka + services + trouble + [
       RotatedKeys.scenario,
-      Isolation(outage: outage).scenario, KilledBroadcast(devices: devices).scenario, LoginFlood().scenario,
-      ReadFlood().scenario, UnreadAnswers().scenario,
+      Isolation(outage: outage).scenario, KilledBroadcast(devices: devices).scenario, LoginFlood.scenario,
+      ReadFlood.scenario, UnreadAnswers.scenario,
       PermanentRefusal().scenario, GiantUser(devices: devices).scenario, TranslatedOffset.scenario,
       AzureStream().scenario,
       FaultScenario("poison records", isQuick: true, deadLetters: Poison.values.count) { deployment, _ in
@@ -214,11 +214,11 @@ extension FaultScenario {
 struct FaultFindings: Sendable {
   /// Pushes that did not arrive.
   var lost = 0
-  /// Pushes that had to fail, and did.
+  /// Pushes that had to expire, and did.
   var expired = 0
   /// Broken promises: pushes that arrived too late, or did not arrive in time.
   var errors = 0
-  /// Figures for the table; nil for none.
+  /// Figures for the table; nil for those that the scenario has noted.
   var observed: String?
 }
 

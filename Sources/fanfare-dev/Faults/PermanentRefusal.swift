@@ -21,7 +21,7 @@ struct PermanentRefusal {
 
   var scenario: FaultScenario {
     FaultScenario("the permanent refusal", isQuick: true, inspect: inspect) { deployment, isQuick in
-      guard let client = await deployment.frontEnds.first else { throw BenchError("there is no front end") }
+      let client = try await deployment.frontEnd
       let body = #"{"platform":"ios","instId":"i-refused","deviceToken":"\#(Self.handle)"}"#
       _ = try await client.request("POST", "/api/register", user: Self.user, body: body)
       for _ in 0..<(isQuick ? 40 : 100) {

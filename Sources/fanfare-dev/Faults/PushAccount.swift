@@ -10,7 +10,7 @@ struct PushAccount: Sendable {
   var sendsWithoutPushes = 0
   /// Sends that expired before any push.
   var expiredSends = 0
-  /// Pushes that had to fail: the row itself has checked them.
+  /// Pushes that had to expire: the row itself has checked them.
   var expectedExpirations = 0
   /// Pushes that arrived, each once.
   var arrived = 0
