@@ -327,7 +327,7 @@ let package = Package(
         "RDKafka",
         "Registry", "Roles", "Support", asyncHTTPClient, logging, nioCore, nioHTTP1, nioPosix,
       ],
-      exclude: ["Azure/clients.py", "Console", "Schemathesis"], swiftSettings: house),
+      exclude: ["Azure/clients.py", "Console", "Corpus", "Schemathesis"], swiftSettings: house),
   ],
   swiftLanguageModes: [.v6]
 )

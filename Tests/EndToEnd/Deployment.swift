@@ -22,7 +22,8 @@ final class Deployment: Sendable {
   let ledger: Caller
   /// The ledger that the deployment began with.
   let ledgerProcess: ChildProcess
-  private let environment: [String: String]
+  /// The variables of its processes.
+  let environment: [String: String]
   private let processes: Processes
 
   /// All started processes; used to end every one of them.

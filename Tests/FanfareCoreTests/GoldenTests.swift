@@ -1,6 +1,9 @@
 import FanfareCore
+import Foundation
 import Support
 import Testing
+
+@testable import Operations
 
 /// Compares the records of every topic with the bytes that earlier releases wrote. See `GoldenFile`.
 @Suite struct GoldenTests {
@@ -58,6 +61,17 @@ import Testing
       SendRequest(
         id: id(102), sender: "é", acceptedAt: UnixTime(milliseconds: 253_402_300_799_999), audience: .user("x"),
         content: message),
+      SendRequest(
+        id: id(103), acceptedAt: time, audience: .tag("news"),
+        content: Content(
+          template: TemplateContent(name: "goal", version: 3, properties: ["team": "Rapid \"1\"", "a": ""]))),
+      SendRequest(
+        id: id(104), acceptedAt: time, audience: .everyone,
+        content: Content(template: TemplateContent(properties: ["x": "é"]))),
+      SendRequest(
+        id: id(105), acceptedAt: time, audience: .user("bob"),
+        content: Content(
+          apns: Array("{}".utf8), wns: "<toast/>", headers: ["x-wns-type": "wns/toast", "apns-priority": "5"])),
     ]
     return audiences.enumerated().map {
       SendRequest(id: id(UInt64($0)), sender: "alice", acceptedAt: time, audience: $1, content: message)
@@ -100,6 +114,9 @@ import Testing
       StatusRecord(
         send: id(23), hub: .default, state: .deadLettered, sender: nil, audience: .user("bob"), acceptedAt: time,
         settledAt: time, devices: [], times: SendTimes(consumed: time)),
+      StatusRecord(
+        send: id(24), hub: shop, part: 2, parts: 9, span: 4, attempt: attempt, state: .settled, sender: "alice",
+        audience: .tags(["a", "b"]), acceptedAt: time, settledAt: time, devices: []),
     ]
 
   private static let times = SendTimes(
@@ -224,6 +241,39 @@ import Testing
         tags: ["news", "username:Zoë"],
         installation: installation, registeredAt: Self.time, createdAt: Self.time + .seconds(-9), seenAt: seen)
     }
-    try GoldenFile("registrations.jsonl").expect(registrations.map { String(decoding: $0.json, as: UTF8.self) })
+    let template = DeviceTemplate(name: "goal", body: #"{"data":{"a":"$(b)"}}"#, headers: ["apns-priority": "5"])
+    let profiled = Registration(
+      id: Self.device(2), hub: Self.shop, user: "bob", platform: .wns, handle: "https://x.notify.windows.com/?token=a",
+      tags: ["username:bob"], installation: "pc-1", registeredAt: Self.time, createdAt: Self.time,
+      profile: DeviceProfile(
+        template: template, locale: "de-AT", timeZone: "Europe/Vienna", attributes: ["b": "2", "a": "é"],
+        tile: "news", azure: ["id": "1-2-3"]),
+      validUntil: Self.time + .seconds(60))
+    let lines = (registrations + [profiled]).map { String(decoding: $0.json, as: UTF8.self) }
+    try GoldenFile("registrations.jsonl").expect(lines)
+  }
+
+  /// The members of its JSON are in no order.
+  @Test func pulsesAreWrittenAndReadAsBefore() throws {
+    let process = Pulse.Process(id: "p-1", role: "worker", version: "1.0", host: "h", pid: 7, startedAt: 1)
+    var pulses = [Pulse(process: process, time: Self.time), Pulse(process: process, time: Self.time)]
+    pulses[1].isLast = true
+    pulses[1].problems = [
+      Pulse.Problem(check: "kafka", problem: "away"), Pulse.Problem(check: "apns", problem: "no", hubs: [Self.shop]),
+    ]
+    pulses[1].samples = [
+      MetricSample("fanfare_a_total", .counter, labels: ["hub": "shop"], value: 3),
+      MetricSample("b", .gauge, value: 0.5),
+    ]
+    pulses[1].hubs = ["shop"]
+    pulses[1].segments = [
+      Pulse.Segments(hub: "shop", send: Self.id(1).description, segments: 2, pagesAhead: 30)
+    ]
+    try GoldenFile("pulses.jsonl").expect(
+      pulses,
+      write: { pulse in
+        let object = try JSONSerialization.jsonObject(with: Data(try pulse.record()))
+        return Array(try JSONSerialization.data(withJSONObject: object, options: [.sortedKeys]))
+      }, read: { try #require(Pulse(record: $0)) })
   }
 }
