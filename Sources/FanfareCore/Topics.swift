@@ -12,7 +12,7 @@ package struct Topics: Hashable, Sendable {
   package let status: String
   /// Records that cannot be processed, with their original keys.
   package let deadLetter: String
-  /// What each process reports about itself, once a second; compacted. Key: the process's id.
+  /// The reports of all processes about themselves, once a second; compacted. Key: the process's id.
   package let pulse: String
   /// Deferred records with their original keys, by ascending delay; empty if records wait only in
   /// workers' memory.

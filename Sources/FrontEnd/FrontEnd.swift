@@ -39,7 +39,7 @@ package final class FrontEnd: Service {
     /// Records refusals, steering and removals.
     package var security: SecurityLog
     package var clock: any WallClock
-    /// What all processes report about themselves; nil if this front end does not read it.
+    /// The reports of all processes about themselves; nil if this front end does not read it.
     package var pulse: (any PulseSource)?
     /// Files that need no credentials, by their path, such as `console/app.js`.
     package var files: [String: StaticFile] = [:]

@@ -9,7 +9,7 @@ import Synchronization
 /// has a queue of its own, so that strangers cannot fill that of the others. Nor can one user: only a few of its logins
 /// at an address come before strangers, further ones wait among them.
 package final class HashingThreads: Sendable {
-  /// Who wants to log in.
+  /// The kinds of log-ins.
   package enum Login: Sendable {
     /// A user at an address where it was authenticated lately, by a digest of both.
     case known(Int)

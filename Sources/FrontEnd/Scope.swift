@@ -26,7 +26,7 @@ package enum Scope: String, CaseIterable, Sendable {
 
 /// Assigns scopes to the users of a hub.
 package struct ScopePolicy: Hashable, Sendable {
-  /// What every user of the tutorial's apps needs.
+  /// The scopes that every user of the tutorial's apps needs.
   package static let standard: Set<Scope> = [.device, .sendUser]
 
   /// The scopes of every authenticated user.

@@ -138,7 +138,7 @@ extension FaultRegistry.Rule {
 
 /// A fault ordered by a test or a person: what one service does instead of, or besides, its usual answer.
 package struct Fault: Hashable, Sendable {
-  /// What the fault does to a request.
+  /// The effect of the fault on a request.
   package enum Action: Hashable, Sendable {
     /// Answers with this status. `reason` is the service's own word (`TooManyRequests`, `QUOTA_EXCEEDED`,
     /// `channelthrottled`), by default the usual one; `retryAfter` is in seconds; `timestamp` is for 410 of APNs, by

@@ -1,6 +1,6 @@
 /// Makes stored text safe to print.
 ///
-/// Whoever writes a record could otherwise send commands to the terminal of the operator who looks at it, hide text, or
+/// The writer of a record could otherwise send commands to the terminal of the operator who looks at it, hide text, or
 /// forge lines.
 package enum Printable {
   /// The text as one line: control characters, and characters that are invisible or change the direction of text,

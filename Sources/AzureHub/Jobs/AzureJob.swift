@@ -66,7 +66,7 @@ struct AzureJob: Codable, Hashable, Sendable {
   var hasEnded: Bool { status == .completed || status == .failed }
 }
 
-/// What a client asks for: `<NotificationHubJob>` in an entry of Atom or by itself.
+/// A client's order: `<NotificationHubJob>` in an entry of Atom or by itself.
 struct AzureJobRequest: Hashable {
   let kind: AzureJob.Kind
   let importFile: String?

@@ -99,7 +99,7 @@ struct Notification: Sendable {
     return name
   }
 
-  /// What makes two sends the same.
+  /// The parts in which equal sends agree.
   var identity: [String] {
     [format, expression, String(decoding: body, as: UTF8.self)] + (fields.template?.name.map { [$0] } ?? [])
       + fields.headers.sorted { $0.key < $1.key }.flatMap { [$0.key, $0.value] }

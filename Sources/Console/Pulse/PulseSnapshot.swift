@@ -23,7 +23,7 @@ struct PulseSnapshot: Encodable, Sendable {
     let memory: Double
     /// Consumed partitions by topic.
     let partitions: [String: Int]
-    /// What a worker holds of the hub's broadcasts.
+    /// The segments of the hub's broadcasts that a worker holds.
     let segments: [Pulse.Segments]
   }
 
@@ -32,7 +32,7 @@ struct PulseSnapshot: Encodable, Sendable {
     let accepted, dispatched, delivered, failed, inFlight, oldest: Double
   }
 
-  /// What waits in a topic to be consumed by a role.
+  /// The records of a topic that wait for a role.
   struct Waiting: Encodable, Sendable {
     let topic, role: String
     var records, oldestSeconds: Double

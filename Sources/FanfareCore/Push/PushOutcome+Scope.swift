@@ -1,5 +1,5 @@
 extension PushOutcome {
-  /// What an outcome is about, and so how far its consequences may reach.
+  /// The extent of an outcome: how far its consequences may reach.
   ///
   /// A registration chooses its handle, so a service's answer to it must never reach further than its scope says.
   ///

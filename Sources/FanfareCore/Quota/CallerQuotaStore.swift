@@ -41,7 +41,7 @@ package struct CallerRate: Hashable, Sendable {
   }
 }
 
-/// What one user has used of the quotas.
+/// The use of the quotas by one user.
 package struct QuotaUse: Hashable, Sendable {
   package let user: String
   /// The end of the user's reservations of each rate, in microseconds since 1970.

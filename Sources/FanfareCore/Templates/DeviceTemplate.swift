@@ -32,7 +32,7 @@ package struct DeviceTemplate: Hashable, Sendable {
   }
 }
 
-/// What an app reports about its device besides handle and tags, for templates and local times.
+/// An app's report about its device besides handle and tags, for templates and local times.
 package struct DeviceProfile: Hashable, Sendable {
   /// The most attributes of a device.
   package static let maximumAttributes = 50

@@ -47,7 +47,7 @@ struct AnswerMiddleware: RouterMiddleware {
   }
 }
 
-/// What the answers of the router and the direct answers have in common.
+/// The common part of the router's answers and the direct ones.
 struct AnswerDesk: Sendable {
   let metrics = RequestMetrics()
   let clock: any WallClock

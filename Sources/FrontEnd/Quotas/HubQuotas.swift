@@ -7,7 +7,7 @@ struct HubQuotas: Sendable {
   /// The smallest audience, in devices, of a broadcast that counts as open. Smaller ones end before they can stall a
   /// worker.
   static let largeBroadcast = 20_000
-  /// What is charged for a stored row besides its payload.
+  /// The bytes that are charged for a stored row besides its payload.
   static let rowBytes = 256
   /// The most names whose failed logins are remembered: anybody can invent them.
   private static let maximumNames = 100_000

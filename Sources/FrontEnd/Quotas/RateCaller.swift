@@ -5,7 +5,7 @@ import FanfareCore
 /// Permits come from three places and are used in this order: reserved ones, unused ones that wait to be returned to
 /// the database, and the front end's own share.
 struct RateCaller {
-  /// What a caller may do.
+  /// The answer to a demand.
   enum Decision {
     /// Fewer than asked for, if the database is unavailable or no more are free.
     case admitted(Int, isUnavailable: Bool = false)

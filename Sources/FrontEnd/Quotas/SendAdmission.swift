@@ -1,6 +1,6 @@
 import FanfareCore
 
-/// What the sends of one request have taken from their sender's quotas.
+/// The permits that the sends of one request have taken from their sender's quotas.
 ///
 /// Each send takes a permit. A broadcast also takes one for each device of its estimated audience, and counts as open
 /// if that is large; a scheduled send takes its bytes.

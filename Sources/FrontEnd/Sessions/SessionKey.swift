@@ -32,7 +32,7 @@ package struct SessionKey: Sendable {
     self.idleTime = idleTime
   }
 
-  /// What a cookie contains.
+  /// The content of a cookie.
   private struct Content: Codable {
     let id: String
     let hub: String

@@ -97,7 +97,7 @@ struct TemplateRoutes: Sendable {
   private static let unknown = Refusal(.notFound, "there is no such template")
 }
 
-/// What a template makes of some values on each platform.
+/// A template rendered with some values for each platform.
 struct TemplatePreview {
   private let template: HubTemplate
   private let locale: String

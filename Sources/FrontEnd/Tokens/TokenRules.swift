@@ -69,7 +69,7 @@ package struct TokenRules: Sendable {
   }
 }
 
-/// What a verified token says about its bearer.
+/// The statements of a verified token about its bearer.
 struct TokenIdentity: Hashable, Sendable {
   /// A valid user name.
   let user: String

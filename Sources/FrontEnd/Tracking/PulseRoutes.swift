@@ -4,7 +4,7 @@ import Hummingbird
 import NIOCore
 import ServiceLifecycle
 
-/// What all processes of the deployment report about themselves, aggregated.
+/// The reports of all processes of the deployment about themselves, aggregated.
 package protocol PulseSource: Sendable {
   /// Everything that is known, with the last 15 minutes, as callers of a hub may see it: a JSON document, made at most
   /// once a second.

@@ -129,7 +129,7 @@ private struct AtomicDouble: ~Copyable, Sendable {
 struct MetricSnapshot: Sendable {
   /// One line of the exposition.
   struct Sample: Sendable {
-    /// What follows the metric's name: empty, or a histogram's `_bucket`, `_sum` or `_count`.
+    /// The text behind the metric's name: empty, or a histogram's `_bucket`, `_sum` or `_count`.
     let suffix: String
     /// The labels as the exposition writes them, without braces.
     let labels: String

@@ -13,7 +13,7 @@ extension Pulse {
   private struct HubSeries {
     var shown: [MetricSample] = []
     var others: [MetricSample] = []
-    /// What its counters have counted.
+    /// The sum of its counters.
     var activity = 0.0
 
     mutating func add(_ sample: MetricSample) {

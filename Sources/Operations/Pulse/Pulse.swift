@@ -1,9 +1,9 @@
 package import FanfareCore
 import FoundationEssentials
 
-/// What a process reports about itself once a second: the record of the pulse topic.
+/// The report of a process about itself, once a second: the record of the pulse topic.
 package struct Pulse: Hashable, Sendable {
-  /// Who the process is. Constant while it runs.
+  /// The identity of the process. Constant while it runs.
   package struct Process: Hashable, Sendable, Codable {
     /// Unique for each start of a process: the key of its records.
     package let id: String
@@ -57,7 +57,7 @@ package struct Pulse: Hashable, Sendable {
   package internal(set) var samples: [MetricSample] = []
   /// The hubs whose series the record has, if it could not take those of all.
   package internal(set) var hubs: [String]?
-  /// What a worker holds of broadcasts.
+  /// The segments of broadcasts that a worker holds.
   package var segments: [Segments] = []
 
   package init(process: Process, time: UnixTime) { (self.process, self.time) = (process, time) }

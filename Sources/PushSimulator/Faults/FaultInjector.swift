@@ -68,7 +68,7 @@ struct FaultAnswer: Sendable {
   var headers: [HeaderField] { retryAfter.map { [HeaderField("retry-after", String($0))] } ?? [] }
 }
 
-/// What a service does with one request.
+/// A service's reaction to one request.
 struct Reaction: Sendable {
   enum Ending: Sendable {
     case answer(ServiceAnswer)

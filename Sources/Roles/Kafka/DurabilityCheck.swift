@@ -2,7 +2,7 @@ import Logging
 import RDKafka
 import ServiceLifecycle
 
-/// What a role does when the topics break a promise.
+/// The reaction of a role to topics that break a promise.
 package enum DurabilityPolicy: String, CaseIterable, Sendable {
   /// It does not start.
   case refuse

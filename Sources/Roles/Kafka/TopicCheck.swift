@@ -7,9 +7,9 @@ package struct TopicCheck: Sendable {
   package struct Report: Sendable {
     /// The topics that exist, in the order of the configuration.
     package var topics: [TopicDescription] = []
-    /// What breaks a promise.
+    /// The settings that break a promise.
     package var findings: [TopicFinding] = []
-    /// What could not be read, with the reason.
+    /// The topics and settings that could not be read, with the reason.
     package var unreadable: [String] = []
     /// Whether a topic is missing.
     fileprivate(set) var lacksTopics = false

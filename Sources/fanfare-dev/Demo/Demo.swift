@@ -69,7 +69,7 @@ struct Demo {
   /// The user who may see and steer everything; the password is the name.
   static let operatorName = "operator"
 
-  /// What to do with the operations page.
+  /// A line that leads to the operations page.
   static func invitation(to base: String) -> String {
     "The operations page: \(base)/console (user \(operatorName), password \(operatorName))"
   }

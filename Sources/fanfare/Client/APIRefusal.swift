@@ -40,7 +40,7 @@ struct APIRefusal: WordedError, Hashable {
     return lines.compactMap(\.self).joined(separator: "; ")
   }
 
-  /// What the caller can do.
+  /// The advice to the caller.
   private var hint: String? {
     switch code {
     case "unauthenticated": "check key, or user and password, of the profile (FANFARE_KEY, FANFARE_USER), and --hub"

@@ -9,11 +9,11 @@ struct Finding: Sendable, Encodable, Hashable {
     private var order: Int { self == .ok ? 0 : self == .warning ? 1 : 2 }
   }
 
-  /// What was checked: `kafka`, `push default apns`.
+  /// The subject of the check: `kafka`, `push default apns`.
   let area: String
   let level: Level
   let detail: String
-  /// What an operator can do; nil if there is nothing to do.
+  /// The action for an operator; nil if none is needed.
   let remedy: String?
 
   static func ok(_ area: String, _ detail: String) -> Self {

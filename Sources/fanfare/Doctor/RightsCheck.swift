@@ -2,7 +2,7 @@ import FanfareCore
 import RDKafka
 import Roles
 
-/// What this client may do with the topics that the roles use.
+/// Checks this client's rights to the topics that the roles use.
 ///
 /// A client may rarely list the ACLs, so the rights are tried. Only a record could show whether it may write.
 struct RightsCheck {

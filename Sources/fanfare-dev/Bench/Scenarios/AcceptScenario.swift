@@ -1,7 +1,7 @@
 import Foundation
 import Roles
 
-/// What it costs the front end to accept sends, each acknowledged by Kafka.
+/// The cost of accepting sends at the front end, each acknowledged by Kafka.
 ///
 /// The ceiling of posts is nginx answering a constant, measured in the same rounds. So is Hummingbird answering one.
 struct AcceptScenario: BenchScenario {
