@@ -3,14 +3,8 @@ import FanfareCore
 /// A patch of an installation in Azure's subset of JSON Patch: `add`, `remove` and `replace` with values that are
 /// strings, which contain JSON where an object or array is meant. Objects and arrays are accepted as they are, too.
 struct AzurePatch: Sendable {
-  /// The most operations of a patch.
-  static let maximumCount = 100
-
-  private enum Kind: String { case add, remove, replace }
-
   private struct Operation: Sendable {
-    let kind: Kind
-    /// The parts of the path, unescaped.
+    let kind: JSONPatch.Kind
     let path: [String]
     let value: String?
   }
@@ -19,47 +13,18 @@ struct AzurePatch: Sendable {
 
   /// Reads a body. Throws an error that names the operation by its index.
   init(_ body: ArraySlice<UInt8>) throws(InvalidDescription) {
-    var operations: [Operation] = []
     do throws(JSONError) {
-      var reader = try JSONReader(body, refusesLoneSurrogates: true)
-      try reader.readArray { (reader) throws(JSONError) in
-        guard operations.count < Self.maximumCount else {
-          throw reader.error("exceeds the limit of \(Self.maximumCount) operations")
-        }
-        operations.append(try Self.readOperation(&reader))
+      var operations: [Operation] = []
+      for operation in try JSONPatch(body, .azure).operations {
+        // An object or an array counts as a string that contains it.
+        let json = operation.value.map { String(decoding: $0, as: UTF8.self) }
+        let value = json == "null" ? nil : try operation.text ?? json
+        operations.append(Operation(kind: operation.kind, path: operation.path, value: value))
       }
-      try reader.finish()
+      self.operations = operations
     } catch {
       throw InvalidDescription(error.description)
     }
-    self.operations = operations
-  }
-
-  private static func readOperation(_ reader: inout JSONReader) throws(JSONError) -> Operation {
-    var (kind, path, value): (Kind?, [String]?, String?)
-    try reader.readObject { (key, reader) throws(JSONError) in
-      switch key.text.lowercased() {
-      case "op":
-        kind = Kind(rawValue: try reader.readString().lowercased())
-        guard kind != nil else { throw reader.error("must be \"add\", \"remove\" or \"replace\"") }
-      case "path":
-        let text = try reader.readString()
-        guard text.hasPrefix("/") else { throw reader.error("must begin with '/'") }
-        path = text.split(separator: "/", omittingEmptySubsequences: false).dropFirst().map {
-          String($0).replacing("~1", with: "/").replacing("~0", with: "~")
-        }
-      case "value":
-        switch try reader.nextKind() {
-        case .string: value = try reader.readString()
-        case .null: _ = try reader.readNull()
-        default: value = String(decoding: try reader.readRaw(), as: UTF8.self)
-        }
-      default: try reader.skipValue()
-      }
-    }
-    guard let kind else { throw reader.error("must have an op") }
-    guard let path else { throw reader.error("must have a path") }
-    return Operation(kind: kind, path: path, value: value)
   }
 
   /// Applies the operations in order. Throws an error that names the operation by index and path.

@@ -6,28 +6,19 @@ import FanfareCore
 /// Two extensions: `remove` also accepts the name of a tag (`/tags/news`), because clients do not know its index, and
 /// `test` of all tags ignores their order. To remove or replace a tag that the registry adds itself is refused;
 /// `replace` of all tags leaves these out.
-struct InstallationPatch: Hashable {
-  /// The most operations in one patch.
-  static let maximumCount = 100
+struct InstallationPatch {
+  private let changes: [PatchChange]
 
-  private let operations: [InstallationPatchOperation]
-
-  /// Reads and checks a body. Throws a refusal that names the operation by its index.
+  /// Reads and checks a body, as far as possible without the installation. Throws a refusal that names the operation by
+  /// its index.
   init(_ body: ArraySlice<UInt8>) throws(Refusal) {
-    var operations: [InstallationPatchOperation] = []
     do throws(JSONError) {
-      var reader = try JSONReader(body, refusesLoneSurrogates: true)
-      try reader.readArray { (reader) throws(JSONError) in
-        guard operations.count < Self.maximumCount else {
-          throw reader.error("exceeds the limit of \(Self.maximumCount) operations")
-        }
-        operations.append(try InstallationPatchOperation(from: &reader))
-      }
-      try reader.finish()
+      var changes: [PatchChange] = []
+      for operation in try JSONPatch(body, .standard).operations { changes.append(try PatchChange(operation)) }
+      self.changes = changes
     } catch {
       throw Refusal(error)
     }
-    self.operations = operations
   }
 
   /// Returns the changed installation.
@@ -37,16 +28,16 @@ struct InstallationPatch: Hashable {
     let former = installation.registration
     var device = PatchedDevice(installation)
     var lastOfAddress: Int?
-    for (index, operation) in operations.enumerated() {
-      if operation.changesAddress { lastOfAddress = index }
-      if let problem = device.apply(operation) {
-        throw Refusal(.conflict, "[\(index)] \(operation.path) \(problem); nothing was changed")
+    for (index, change) in changes.enumerated() {
+      if change.changesAddress { lastOfAddress = index }
+      if let problem = change.apply(&device) {
+        throw Refusal(.conflict, "[\(index)] \(change.path) \(problem); nothing was changed")
       }
     }
     if let index = lastOfAddress,
       let problem = DeviceHandle.problem(with: device.handle, platform: device.platform)
     {
-      throw Refusal(.invalidField, "[\(index)] \(operations[index].path) leaves a handle that \(problem)")
+      throw Refusal(.invalidField, "[\(index)] \(changes[index].path) leaves a handle that \(problem)")
     }
     let given = Set(device.tags).count { !Tag.isReserved($0) }
     guard given <= Tag.maximumCount else {
@@ -93,303 +84,230 @@ private struct PatchedDevice {
     for template in templates { try template.template.check(on: platform, as: "templates.\(template.template.name)") }
   }
 
-  /// Applies one operation.
-  /// Returns the problem, as the end of a sentence that begins with the path, or nil.
-  mutating func apply(_ operation: InstallationPatchOperation) -> String? {
-    switch operation.change {
-    case .setPlatform(let platform): self.platform = platform
-    case .setHandle(let handle): self.handle = handle
-    case .setTags(let tags): self.tags = tags
-    case .insertTag(let tag, let index?):
-      guard index <= tags.count else { return Self.beyondLastTag }
-      tags.insert(tag, at: index)
-    case .insertTag(let tag, nil): tags.append(tag)
-    case .replaceTag(let tag, let index):
-      guard index < tags.count else { return Self.beyondLastTag }
-      guard !own.contains(tags[index]) || tag == tags[index] else { return Self.isOwn }
-      tags[index] = tag
-    case .removeTag(let index):
-      guard index < tags.count else { return Self.beyondLastTag }
-      guard !own.contains(tags[index]) else { return Self.isOwn }
-      tags.remove(at: index)
-    case .removeTagNamed(let tag):
-      guard tags.contains(tag) else { return Self.missing }
-      guard !own.contains(tag) else { return Self.isOwn }
-      tags.removeAll { $0 == tag }
-    case .setLocale(let locale):
-      guard locale != nil || profile.locale != nil else { return Self.missing }
-      profile.locale = locale
-    case .setTimeZone(let zone):
-      guard zone != nil || profile.timeZone != nil else { return Self.missing }
-      profile.timeZone = zone
-    case .setAttributes(let attributes): profile.attributes = attributes
-    case .setAttribute(let name, let value):
-      guard value != nil || profile.attributes[name] != nil else { return Self.missing }
-      profile.attributes[name] = value
-    case .setTemplates(let templates): self.templates = templates
-    case .setTemplate(let name, let template):
-      guard template != nil || templates.contains(where: { $0.template.name == name }) else { return Self.missing }
-      templates.removeAll { $0.template.name == name }
-      if let template { templates.append(template) }
-    case .testLocale(let locale): return profile.locale == locale ? nil : Self.testFailed
-    case .testTimeZone(let zone): return profile.timeZone == zone ? nil : Self.testFailed
-    case .testAttribute(let name, let value): return profile.attributes[name] == value ? nil : Self.testFailed
-    case .testPlatform(let platform): return self.platform == platform ? nil : Self.testFailed
-    case .testHandle(let handle):
-      // An earlier operation may have set it in any letter case.
-      let (present, tested) = (
-        DeviceHandle.normalized(self.handle, platform: platform), DeviceHandle.normalized(handle, platform: platform)
-      )
-      return present == tested ? nil : Self.testFailed
-    case .testTags(let tags): return Set(self.tags) == Set(tags) ? nil : Self.testFailed
-    case .testTag(let tag, let index):
-      guard index < tags.count else { return Self.beyondLastTag }
-      return tags[index] == tag ? nil : Self.testFailed
-    }
-    return nil
-  }
+  /// Whether the tag is one that the registry adds.
+  func isOwn(_ tag: String) -> Bool { own.contains(tag) }
+}
 
+/// What an operation does to an installation.
+private struct PatchChange: Sendable {
+  /// Returns the problem, as the end of a sentence that begins with the path, or nil.
+  typealias Application = @Sendable (inout PatchedDevice) -> String?
+
+  /// The path for error messages, without the name of a tag, an attribute or a template.
+  let path: String
+  /// Whether it changes the platform or the handle.
+  let changesAddress: Bool
+  let apply: Application
+
+  private static let addresses: Set<Substring> = ["platform", "handle", "deviceToken", "channelUri"]
+  private static let places = """
+    /platform, /handle, /deviceToken, /channelUri, /tags, /tags/-, /tags/INDEX, /tags/TAG, /locale, /timeZone, \
+    /attributes, /attributes/NAME, /templates or /templates/NAME
+    """
   private static let missing = "does not exist"
   private static let beyondLastTag = "is beyond the last tag"
   private static let isOwn = "is a tag of the registry's own, which follows user, installation and time zone"
-  private static let testFailed = "does not have the tested value"
+
+  init(_ operation: JSONPatch.Operation) throws(JSONError) {
+    let parts = operation.pointer.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: false)
+    let unknown = JSONError(field: "[\(operation.index)]", problem: "must have a path: \(Self.places)")
+    guard parts.count > 1, parts[0].isEmpty else { throw unknown }
+    let name = parts.count > 2 ? JSONPatch.unescaped(parts[2]) : nil
+    let index = name.flatMap { Int($0) }.flatMap { $0 >= 0 && "\($0)" == parts[2] ? $0 : nil }
+    path =
+      if let name {
+        parts[1] != "tags" ? "/\(parts[1])/NAME" : index != nil || name == "-" ? operation.pointer : "/tags/TAG"
+      } else { operation.pointer }
+    let value = PatchValue(operation, path)
+    changesAddress = name == nil && Self.addresses.contains(parts[1]) && operation.kind != .test
+    switch (parts[1], name) {
+    case ("platform", nil): apply = try Self.platform(value)
+    case (let member, nil) where Self.addresses.contains(member): apply = try Self.handle(value)
+    case ("tags", nil): apply = try Self.tags(value)
+    case ("tags", "-"?): apply = try Self.tagAtEnd(value)
+    case ("tags", let name?):
+      // Tags contain no characters that need escapes, but user names may.
+      guard index != nil || Tag.isAddressable(name) else { throw unknown }
+      apply = if let index { try Self.tag(at: index, value) } else { try Self.tag(named: name, value) }
+    case ("locale", nil):
+      apply = try Self.text(value, { $0.profile.locale }, { $0.profile.locale = $1 }) {
+        LanguageTag.isValid($0) ? nil : "must have a value that is \(LanguageTag.rule)"
+      }
+    case ("timeZone", nil):
+      apply = try Self.text(value, { $0.profile.timeZone }, { $0.profile.timeZone = $1 }) {
+        value.kind == .test || TimeZoneName.isKnown($0) ? nil : "has a value that \(TimeZoneName.expectation)"
+      }
+    case ("attributes", nil): apply = try Self.attributes(value)
+    case ("attributes", let name?):
+      let name = name.lowercased()
+      guard TemplateContent.isPropertyName(name) else { throw unknown }
+      apply = try Self.text(value, { $0.profile.attributes[name] }, { $0.profile.attributes[name] = $1 })
+    case ("templates", nil): apply = try Self.templates(value)
+    case ("templates", let name?):
+      guard DeviceTemplate.isName(name) else { throw unknown }
+      apply = try Self.template(name, value)
+    default: throw unknown
+    }
+  }
+
+  private static func set(_ change: @escaping @Sendable (inout PatchedDevice) -> Void) -> Application {
+    { device in
+      change(&device)
+      return nil
+    }
+  }
+
+  private static func test(_ holds: @escaping @Sendable (PatchedDevice) -> Bool) -> Application {
+    { holds($0) ? nil : "does not have the tested value" }
+  }
+
+  private static func platform(_ value: PatchValue) throws(JSONError) -> Application {
+    guard value.kind != .remove else { throw value.error("cannot be removed") }
+    guard let platform = Platform(systemOrName: try value.text) else { throw value.error(Platform.expectation) }
+    return value.kind == .test ? test { $0.platform == platform } : set { $0.platform = platform }
+  }
+
+  private static func handle(_ value: PatchValue) throws(JSONError) -> Application {
+    guard value.kind != .remove else { throw value.error("cannot be removed") }
+    let handle = try value.text
+    guard value.kind == .test else { return set { $0.handle = handle } }
+    return test {
+      // An earlier operation may have set it in any letter case.
+      DeviceHandle.normalized($0.handle, platform: $0.platform)
+        == DeviceHandle.normalized(handle, platform: $0.platform)
+    }
+  }
+
+  private static func tags(_ value: PatchValue) throws(JSONError) -> Application {
+    guard value.kind != .remove else { return set { $0.tags = [] } }
+    let tags = try value.tags
+    return value.kind == .test ? test { Set($0.tags) == Set(tags) } : set { $0.tags = tags }
+  }
+
+  private static func tagAtEnd(_ value: PatchValue) throws(JSONError) -> Application {
+    guard value.kind == .add else { throw value.error("can only be added to") }
+    let tag = try value.tag
+    return set { $0.tags.append(tag) }
+  }
+
+  private static func tag(at index: Int, _ value: PatchValue) throws(JSONError) -> Application {
+    let (kind, tag) = (value.kind, value.kind == .remove ? "" : try value.tag)
+    return { device in
+      guard index < device.tags.count || kind == .add && index == device.tags.count else { return beyondLastTag }
+      switch kind {
+      case .add: device.tags.insert(tag, at: index)
+      case .test: return test { $0.tags[index] == tag }(&device)
+      case .remove, .replace:
+        guard tag == device.tags[index] || !device.isOwn(device.tags[index]) else { return isOwn }
+        if kind == .remove { device.tags.remove(at: index) } else { device.tags[index] = tag }
+      }
+      return nil
+    }
+  }
+
+  private static func tag(named tag: String, _ value: PatchValue) throws(JSONError) -> Application {
+    guard value.kind == .remove else { throw value.error("can only be removed") }
+    return { device in
+      guard device.tags.contains(tag) else { return missing }
+      guard !device.isOwn(tag) else { return isOwn }
+      device.tags.removeAll { $0 == tag }
+      return nil
+    }
+  }
+
+  /// A text that a device need not have.
+  private static func text(
+    _ value: PatchValue, _ present: @escaping @Sendable (PatchedDevice) -> String?,
+    _ change: @escaping @Sendable (inout PatchedDevice, String?) -> Void,
+    problem: (String) -> String? = { _ in nil }
+  ) throws(JSONError) -> Application {
+    let text = value.kind == .remove ? nil : try value.text
+    if let problem = text.flatMap(problem) { throw value.error(problem) }
+    guard value.kind != .test else { return test { present($0) == text } }
+    return { device in
+      guard text != nil || present(device) != nil else { return missing }
+      change(&device, text)
+      return nil
+    }
+  }
+
+  private static func attributes(_ value: PatchValue) throws(JSONError) -> Application {
+    guard value.kind != .remove else { return set { $0.profile.attributes = [:] } }
+    let attributes = try value.object { (reader) throws(JSONError) in
+      try reader.readTemplateValues(maximum: DeviceProfile.maximumAttributes)
+    }
+    return set { $0.profile.attributes = attributes }
+  }
+
+  private static func templates(_ value: PatchValue) throws(JSONError) -> Application {
+    guard value.kind != .remove else { return set { $0.templates = [] } }
+    let templates = try value.object { (reader) throws(JSONError) in try reader.readDeviceTemplates() }
+    return set { $0.templates = templates }
+  }
+
+  private static func template(_ name: String, _ value: PatchValue) throws(JSONError) -> Application {
+    let template =
+      value.kind == .remove
+      ? nil : try value.object { (reader) throws(JSONError) in try reader.readDeviceTemplate(named: name) }
+    return { device in
+      guard template != nil || device.templates.contains(where: { $0.template.name == name }) else { return missing }
+      device.templates.removeAll { $0.template.name == name }
+      if let template { device.templates.append(template) }
+      return nil
+    }
+  }
 }
 
-/// One operation of a patch, checked as far as possible without the installation.
-struct InstallationPatchOperation: Hashable {
-  /// The change or test to perform.
-  enum Change: Hashable {
-    case setPlatform(Platform)
-    case setHandle(String)
-    case setTags([String])
-    /// Inserts before the tag at the index; nil: at the end.
-    case insertTag(String, at: Int?)
-    case replaceTag(String, at: Int)
-    case removeTag(at: Int)
-    case removeTagNamed(String)
-    /// Nil: removes it.
-    case setLocale(String?)
-    case setTimeZone(String?)
-    case setAttributes([String: String])
-    case setAttribute(String, String?)
-    case setTemplates([InstallationRequest.Template])
-    case setTemplate(String, InstallationRequest.Template?)
-    case testLocale(String)
-    case testTimeZone(String)
-    case testAttribute(String, String)
-    case testPlatform(Platform)
-    case testHandle(String)
-    case testTags([String])
-    case testTag(String, at: Int)
+/// The value of an operation, read as its path requires.
+private struct PatchValue {
+  private let operation: JSONPatch.Operation
+  private let path: String
+
+  init(_ operation: JSONPatch.Operation, _ path: String) { (self.operation, self.path) = (operation, path) }
+
+  var kind: JSONPatch.Kind { operation.kind }
+
+  func error(_ problem: String) -> JSONError {
+    JSONError(field: "[\(operation.index)]", problem: "\(path) \(problem)")
   }
 
-  let change: Change
-  /// The path for error messages, without the name of a tag.
-  let path: String
-
-  /// Whether it changes the platform or the handle.
-  var changesAddress: Bool {
-    switch change {
-    case .setPlatform, .setHandle: true
-    default: false
+  var text: String {
+    get throws(JSONError) {
+      guard let text = try operation.text else { throw error("must have a value that is a string") }
+      return text
     }
   }
 
-  /// Reads an operation. Unknown members are ignored, as RFC 6902 requires.
-  init(from reader: inout JSONReader) throws(JSONError) {
-    var (kind, pointer, value): (Kind?, String?, Value?)
-    try reader.readObject { (key, reader) throws(JSONError) in
-      switch key {
-      case "op":
-        guard kind == nil else { throw reader.duplicateMember() }
-        guard let known = Kind(rawValue: try reader.readString()) else {
-          throw reader.error("must be add, replace, remove or test")
-        }
-        kind = known
-      case "path":
-        guard pointer == nil else { throw reader.duplicateMember() }
-        pointer = try reader.readString()
-      case "value":
-        guard value == nil else { throw reader.duplicateMember() }
-        value = try Value(from: &reader)
-      default: try reader.skipValue()
-      }
-    }
-    guard let kind else { throw reader.error("must have an op") }
-    guard let pointer, let place = Place(pointer) else { throw reader.error("must have a path: \(Place.expectation)") }
-    path =
-      switch place {
-      case .name: "/tags/TAG"
-      case .attribute: "/attributes/NAME"
-      case .template: "/templates/NAME"
-      default: pointer
-      }
-    do throws(Invalid) {
-      change = try Self.change(kind, place, value)
-    } catch {
-      throw reader.error("\(path) \(error.problem)")
+  var tag: String {
+    get throws(JSONError) {
+      let tag = try text
+      guard Tag.isAddressable(tag) else { throw error("must have a value of \(Tag.rule)") }
+      return tag
     }
   }
 
-  private enum Kind: String {
-    case add, replace, remove, test
-  }
-
-  private struct Invalid: Error {
-    let problem: String
-  }
-
-  private enum Value {
-    case text(String)
-    case texts([String])
-    case object(ArraySlice<UInt8>)
-    case other
-
-    init(from reader: inout JSONReader) throws(JSONError) {
-      switch try reader.nextKind() {
-      case .string: self = .text(try reader.readString())
-      case .array: self = .texts(try reader.readTags())
-      case .object: self = .object(try reader.readRaw())
-      default:
-        try reader.skipValue()
-        self = .other
+  var tags: [String] {
+    get throws(JSONError) {
+      var reader = try reader(of: .array, "an array of tags")
+      do throws(JSONError) { return try reader.readTags() } catch {
+        throw JSONError(field: "[\(operation.index)].value\(error.field)", problem: error.problem)
       }
     }
   }
 
-  /// The target of a path (RFC 6901).
-  private enum Place {
-    case platform, handle, tags, end, locale, timeZone, attributes, templates
-    case index(Int)
-    case name(String)
-    case attribute(String)
-    case template(String)
-
-    static let expectation = """
-      /platform, /handle, /deviceToken, /channelUri, /tags, /tags/-, /tags/INDEX, /tags/TAG, /locale, /timeZone, \
-      /attributes, /attributes/NAME, /templates or /templates/NAME
-      """
-
-    init?(_ pointer: String) {
-      let prefix = "/tags/"
-      switch pointer {
-      case "/platform": self = .platform
-      case "/handle", "/deviceToken", "/channelUri": self = .handle
-      case "/tags": self = .tags
-      case "/tags/-": self = .end
-      case "/locale": self = .locale
-      case "/timeZone": self = .timeZone
-      case "/attributes": self = .attributes
-      case "/templates": self = .templates
-      case _ where pointer.hasPrefix("/attributes/"):
-        let name = Self.unescaped(pointer.dropFirst("/attributes/".count)).lowercased()
-        guard TemplateContent.isPropertyName(name) else { return nil }
-        self = .attribute(name)
-      case _ where pointer.hasPrefix("/templates/"):
-        let name = Self.unescaped(pointer.dropFirst("/templates/".count))
-        guard DeviceTemplate.isName(name) else { return nil }
-        self = .template(name)
-      case _ where pointer.hasPrefix(prefix):
-        let token = String(pointer.dropFirst(prefix.count))
-        if let index = Int(token), "\(index)" == token, index >= 0 {
-          self = .index(index)
-        } else {
-          // Tags contain no characters that need escapes, but user names may.
-          let tag = Self.unescaped(token[...])
-          guard Tag.isAddressable(tag) else { return nil }
-          self = .name(tag)
-        }
-      default: return nil
-      }
-    }
-
-    private static func unescaped(_ token: Substring) -> String {
-      String(token).replacing("~1", with: "/").replacing("~0", with: "~")
+  func object<Result>(_ read: (inout JSONReader) throws(JSONError) -> Result) throws(JSONError) -> Result {
+    guard kind != .test else { throw error("cannot be tested") }
+    var reader = try reader(of: .object, "an object")
+    do throws(JSONError) { return try read(&reader) } catch {
+      throw self.error("has a value whose \(error.field) \(error.problem)")
     }
   }
 
-  private static func change(_ kind: Kind, _ place: Place, _ value: Value?) throws(Invalid) -> Change {
-    switch (kind, place) {
-    case (.remove, .tags): return .setTags([])
-    case (.remove, .index(let index)): return .removeTag(at: index)
-    case (.remove, .name(let tag)): return .removeTagNamed(tag)
-    case (.remove, .locale): return .setLocale(nil)
-    case (.remove, .timeZone): return .setTimeZone(nil)
-    case (.remove, .attributes): return .setAttributes([:])
-    case (.remove, .attribute(let name)): return .setAttribute(name, nil)
-    case (.remove, .templates): return .setTemplates([])
-    case (.remove, .template(let name)): return .setTemplate(name, nil)
-    case (.test, .locale): return .testLocale(try locale(value))
-    case (_, .locale): return .setLocale(try locale(value))
-    case (.test, .timeZone): return .testTimeZone(try text(value))
-    case (_, .timeZone): return .setTimeZone(try zone(value))
-    case (.test, .attribute(let name)): return .testAttribute(name, try text(value))
-    case (_, .attribute(let name)): return .setAttribute(name, try text(value))
-    case (.test, .attributes), (.test, .templates), (.test, .template): throw Invalid(problem: "cannot be tested")
-    case (_, .attributes):
-      return .setAttributes(
-        try object(value) { (reader) throws(JSONError) in
-          try reader.readTemplateValues(maximum: DeviceProfile.maximumAttributes)
-        })
-    case (_, .templates):
-      return .setTemplates(try object(value) { (reader) throws(JSONError) in try reader.readDeviceTemplates() })
-    case (_, .template(let name)):
-      return .setTemplate(
-        name, try object(value) { (reader) throws(JSONError) in try reader.readDeviceTemplate(named: name) })
-    case (.remove, .platform), (.remove, .handle): throw Invalid(problem: "cannot be removed")
-    case (_, .name): throw Invalid(problem: "can only be removed")
-    case (let kind, .end) where kind != .add: throw Invalid(problem: "can only be added to")
-    case (.test, .platform): return .testPlatform(try platform(value))
-    case (_, .platform): return .setPlatform(try platform(value))
-    case (.test, .handle): return .testHandle(try text(value))
-    case (_, .handle): return .setHandle(try text(value))
-    case (_, .tags):
-      guard case .texts(let tags)? = value else { throw Invalid(problem: "must have a value that is an array of tags") }
-      return kind == .test ? .testTags(tags) : .setTags(tags)
-    case (_, .end): return .insertTag(try tag(value), at: nil)
-    case (.add, .index(let index)): return .insertTag(try tag(value), at: index)
-    case (.test, .index(let index)): return .testTag(try tag(value), at: index)
-    case (_, .index(let index)): return .replaceTag(try tag(value), at: index)
+  private func reader(of kind: JSONReader.Kind, _ name: String) throws(JSONError) -> JSONReader {
+    var reader = try JSONReader((operation.value ?? [])[...], refusesLoneSurrogates: true)
+    guard operation.value != nil, try reader.nextKind() == kind else {
+      throw error("must have a value that is \(name)")
     }
-  }
-
-  private static func text(_ value: Value?) throws(Invalid) -> String {
-    guard case .text(let text)? = value else { throw Invalid(problem: "must have a value that is a string") }
-    return text
-  }
-
-  private static func object<Result>(
-    _ value: Value?, _ read: (inout JSONReader) throws(JSONError) -> Result
-  ) throws(Invalid) -> Result {
-    guard case .object(let bytes)? = value else { throw Invalid(problem: "must have a value that is an object") }
-    do throws(JSONError) {
-      var reader = try JSONReader(bytes, refusesLoneSurrogates: true)
-      return try read(&reader)
-    } catch {
-      throw Invalid(problem: "has a value whose \(error.field) \(error.problem)")
-    }
-  }
-
-  private static func locale(_ value: Value?) throws(Invalid) -> String {
-    let tag = try text(value)
-    guard LanguageTag.isValid(tag) else { throw Invalid(problem: "must have a value that is \(LanguageTag.rule)") }
-    return tag
-  }
-
-  private static func zone(_ value: Value?) throws(Invalid) -> String {
-    let name = try text(value)
-    guard TimeZoneName.isKnown(name) else { throw Invalid(problem: "has a value that \(TimeZoneName.expectation)") }
-    return name
-  }
-
-  private static func tag(_ value: Value?) throws(Invalid) -> String {
-    let tag = try text(value)
-    guard Tag.isAddressable(tag) else { throw Invalid(problem: "must have a value of \(Tag.rule)") }
-    return tag
-  }
-
-  private static func platform(_ value: Value?) throws(Invalid) -> Platform {
-    guard let platform = Platform(systemOrName: try text(value)) else { throw Invalid(problem: Platform.expectation) }
-    return platform
+    return reader
   }
 }
