@@ -1,6 +1,7 @@
-/// The members of a send, read in any order and checked.
+/// The members of a send: the one list of their names, and how each is read, checked and written.
 ///
-/// The HTTP body of a send and the `data` of its record have the same names and rules; both are read here.
+/// The HTTP body of a send and the `data` of its record have the same names and rules. A body has further members, which
+/// `Submission` reads.
 package struct SendFields: Sendable {
   package var hub: HubName?
   package var sender: String?
@@ -25,24 +26,39 @@ package struct SendFields: Sendable {
 
   package init() {}
 
+  /// The numbers of the members that were read with `strict`, as bits.
+  private var given: UInt16 = 0
+
   /// Reads one member. Returns false and consumes nothing if a send has no member of that name.
   ///
-  /// With `strict`, for callers, unknown or repeated members of `message` and `native` and a `ttl` of 0 are errors. In
-  /// a record unknown members are ignored, and the last of several counts.
+  /// With `strict`, for callers, repeated members, unknown or repeated members of `message` and `native`, and a `ttl` of 0
+  /// are errors, and members that callers may not give are unknown. In a record unknown members are ignored, and the last
+  /// of several counts.
   package mutating func read(_ key: JSONReader.Key, from reader: inout JSONReader, strict: Bool = false)
     throws(JSONError) -> Bool
   {
+    func once(_ number: UInt16) throws(JSONError) {
+      guard !strict || given & 1 << number == 0 else { throw reader.duplicateMember() }
+      given |= 1 << number
+    }
     switch key {
-    case "hub":
-      guard let name = HubName(try reader.readString()) else { throw reader.error("must be \(HubName.rule)") }
-      hub = name
-    case "sender": sender = try Self.text(&reader, maximum: 256)
-    case "to": audience = try Audience.read(from: &reader, limits: strict ? .callers : .records)
-    case "platforms": try readPlatforms(&reader)
-    case "message": message = try Message.read(from: &reader, strict: strict)
-    case "native": try readNative(&reader, strict: strict)
-    case "template": template = try TemplateContent.read(from: &reader, strict: strict)
+    case "to":
+      try once(0)
+      audience = try Audience.read(from: &reader, limits: strict ? .callers : .records)
+    case "message":
+      try once(1)
+      message = try Message.read(from: &reader, strict: strict)
+    case "native":
+      try once(2)
+      try readNative(&reader, strict: strict)
+    case "template":
+      try once(3)
+      template = try TemplateContent.read(from: &reader, strict: strict)
+    case "platforms":
+      try once(4)
+      try readPlatforms(&reader)
     case "ttl":
+      try once(5)
       let seconds = try reader.readInteger()
       // A send with 0 has expired before it is read, which no caller intends.
       let least: Int64 = strict ? 1 : 0
@@ -51,20 +67,35 @@ package struct SendFields: Sendable {
       }
       timeToLive = Int(seconds)
     case "priority":
+      try once(6)
       guard let value = Priority(rawValue: try reader.readString()) else {
         throw reader.error("must be \"high\" or \"normal\"")
       }
       priority = value
-    case "collapseKey": collapseKey = try Self.text(&reader, maximum: SendRequest.maximumCollapseKeyLength)
-    case "traceparent": traceparent = try Self.text(&reader, maximum: 128)
-    case "replay":
+    case "collapseKey":
+      try once(7)
+      collapseKey = try Self.text(&reader, maximum: SendRequest.maximumCollapseKeyLength)
+    case "maxPerSecond":
+      try once(8)
+      maximumPerSecond = try Self.readRate(&reader)
+    // Callers may not give those that follow.
+    case "hub" where !strict:
+      guard let name = HubName(try reader.readString()) else { throw reader.error("must be \(HubName.rule)") }
+      hub = name
+    case "sender" where !strict: sender = try Self.text(&reader, maximum: 256)
+    case "traceparent" where !strict: traceparent = try Self.text(&reader, maximum: 128)
+    case "replay" where !strict:
       guard let id = try reader.readUTF8({ ReplayID(utf8: $0) }) else { throw reader.error("must be a UUID") }
       replay = id
-    case "maxPerSecond":
-      maximumPerSecond = try Self.readRate(&reader)
     default: return false
     }
     return true
+  }
+
+  /// Throws an error if a caller gave a message or native payloads in addition to a template.
+  package func checkTemplateIsAlone() throws(JSONError) {
+    guard template != nil, given & 0b110 != 0 else { return }
+    throw JSONError(field: given & 0b010 != 0 ? "message" : "native", problem: "must not be given with template")
   }
 
   /// Reads the value of `maxPerSecond`.
@@ -149,5 +180,27 @@ package struct SendFields: Sendable {
       throw reader.error("must have 1 to \(maximum) bytes of UTF-8")
     }
     return text
+  }
+}
+
+extension SendRequest {
+  /// Writes the members that are equal for all sends of one caller at one moment.
+  func writeOriginMembers(to json: inout JSONWriter) {
+    json.member("hub", hub)
+    json.member("sender", ifPresent: sender)
+  }
+
+  /// Writes the other members.
+  func writeMembers(to json: inout JSONWriter) {
+    json.member("to", audience)
+    if platforms != .all { json.member("platforms", platforms.platforms) }
+    content.writeMembers(to: &json)
+    json.member("ttl", ifPresent: timeToLive)
+    if priority != .high { json.member("priority", priority) }
+    json.member("collapseKey", ifPresent: collapseKey)
+    json.member("maxPerSecond", ifPresent: maximumPerSecond)
+    json.member("traceparent", ifPresent: traceparent)
+    json.member("replay", ifPresent: replay)
+    json.splice(unknownMembers)
   }
 }

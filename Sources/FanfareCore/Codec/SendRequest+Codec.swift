@@ -29,22 +29,12 @@ extension SendRequest {
   /// Writes the part after the id that is equal for all sends of one caller at one moment.
   fileprivate func writeOrigin(to json: inout JSONWriter) {
     CloudEvent.continueAfterID(.send, time: acceptedAt, &json)
-    json.member("hub", hub)
-    json.member("sender", ifPresent: sender)
+    writeOriginMembers(to: &json)
   }
 
   /// Writes the rest of the record.
   fileprivate func writeContent(to json: inout JSONWriter) {
-    json.member("to", audience)
-    if platforms != .all { json.member("platforms", platforms.platforms) }
-    content.writeMembers(to: &json)
-    json.member("ttl", ifPresent: timeToLive)
-    if priority != .high { json.member("priority", priority) }
-    json.member("collapseKey", ifPresent: collapseKey)
-    json.member("maxPerSecond", ifPresent: maximumPerSecond)
-    json.member("traceparent", ifPresent: traceparent)
-    json.member("replay", ifPresent: replay)
-    json.splice(unknownMembers)
+    writeMembers(to: &json)
     CloudEvent.end(&json, traceparent: traceparent, tracestate: tracestate)
   }
 

@@ -121,14 +121,7 @@ extension SendOrigin {
 }
 
 extension Submission {
-  /// The members that a caller may give.
-  /// A record has more (`hub`, `sender`, `traceparent`), which callers must not set.
-  private static let members = [
-    "to", "message", "native", "platforms", "ttl", "priority", "collapseKey", "maxPerSecond", "sendAt", "template",
-    "timeZone", "defaultTimeZone",
-  ]
-
-  /// Reads the body of a send in one pass.
+  /// Reads the body of a send in one pass: the members of `SendFields` that a caller may give, and when to send.
   /// Throws a refusal that names the member, or the scope that the caller lacks.
   ///
   /// If `sendAt` has passed, the send is produced at once. With an `Idempotency-Key` (`isRepeatable`) it is held
@@ -139,37 +132,31 @@ extension Submission {
     var (sendAt, localTime): (UnixTime?, UnixTime?)
     var (isLocal, defaultZone): (Bool, String?) = (false, nil)
     do throws(JSONError) {
-      var seen = 0
       var reader = try JSONReader(body, refusesLoneSurrogates: true)
       try reader.readObject { (key, reader) throws(JSONError) in
-        guard let index = Self.members.firstIndex(where: { $0 ~= key }) else {
-          throw reader.error("is not a known member")
-        }
-        guard seen & 1 << index == 0 else { throw reader.duplicateMember() }
-        seen |= 1 << index
-        if "sendAt" ~= key {
+        if try fields.read(key, from: &reader, strict: true) { return }
+        switch key {
+        case "sendAt":
+          guard sendAt == nil, localTime == nil else { throw reader.duplicateMember() }
           let text = try reader.readString()
           sendAt = UnixTime(text)
           localTime = sendAt == nil ? LocalSendTime.parse(text) : nil
           guard let time = sendAt ?? localTime else { throw reader.error("must be an RFC 3339 date-time") }
           guard time <= now + ScheduledSend.maximumDelay else { throw reader.error("must be at most 366 days ahead") }
-        } else if "timeZone" ~= key {
+        case "timeZone":
+          guard !isLocal else { throw reader.duplicateMember() }
           guard try reader.readString() == "device" else { throw reader.error("must be \"device\"") }
           isLocal = true
-        } else if "defaultTimeZone" ~= key {
+        case "defaultTimeZone":
+          guard defaultZone == nil else { throw reader.duplicateMember() }
           let name = try reader.readString()
           guard TimeZoneName.isKnown(name) else { throw reader.error(TimeZoneName.expectation) }
           defaultZone = name
-        } else {
-          _ = try fields.read(key, from: &reader, strict: true)
+        default: throw reader.error("is not a known member")
         }
       }
       try reader.finish()
-      if fields.template != nil {
-        for index in 1...2 where seen & 1 << index != 0 {
-          throw JSONError(field: Self.members[index], problem: "must not be given with template")
-        }
-      }
+      try fields.checkTemplateIsAlone()
       guard isLocal == (localTime != nil) else {
         throw JSONError(
           field: isLocal ? "timeZone" : "sendAt",

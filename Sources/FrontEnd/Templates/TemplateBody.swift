@@ -50,18 +50,11 @@ struct TemplateBody {
 
   private static func readContent(_ reader: inout JSONReader) throws(JSONError) -> Content {
     var fields = SendFields()
-    var (hasMessage, hasNative) = (false, false)
     try reader.readObject { (key, reader) throws(JSONError) in
       switch key {
-      case "message":
-        guard !hasMessage else { throw reader.duplicateMember() }
-        hasMessage = true
-      case "native":
-        guard !hasNative else { throw reader.duplicateMember() }
-        hasNative = true
+      case "message", "native": _ = try fields.read(key, from: &reader, strict: true)
       default: throw reader.error("is not a known member")
       }
-      _ = try fields.read(key, from: &reader, strict: true)
     }
     guard let content = try? fields.content() else {  // The error has no path.
       throw reader.error("must have a message or a native payload")
