@@ -15,7 +15,6 @@ let house: [SwiftSetting] =
 let argumentParser: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
 let asyncHTTPClient: Target.Dependency = .product(name: "AsyncHTTPClient", package: "async-http-client")
 let collections: Target.Dependency = .product(name: "DequeModule", package: "swift-collections")
-let configuration: Target.Dependency = .product(name: "Configuration", package: "swift-configuration")
 let coreMetrics: Target.Dependency = .product(name: "CoreMetrics", package: "swift-metrics")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 let cryptoExtras: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto")
@@ -57,8 +56,6 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-asn1", .upToNextMinor(from: "1.7.4")),
     .package(url: "https://github.com/apple/swift-certificates", .upToNextMinor(from: "1.21.1")),
     .package(url: "https://github.com/apple/swift-collections", .upToNextMinor(from: "1.6.0")),
-    .package(
-      url: "https://github.com/apple/swift-configuration", .upToNextMinor(from: "1.4.0"), traits: [.defaults, "YAML"]),
     .package(url: "https://github.com/apple/swift-crypto", .upToNextMinor(from: "4.5.2")),
     .package(url: "https://github.com/apple/swift-http-types", .upToNextMinor(from: "1.8.0")),
     .package(url: "https://github.com/apple/swift-log", .upToNextMinor(from: "1.16.2")),
@@ -99,6 +96,9 @@ let package = Package(
 
     // The vocabulary, and the protocols between targets.
     .target(name: "FanfareCore", swiftSettings: house),
+
+    // The declarations of settings, and how they are read. A target can declare its own.
+    .target(name: "SettingsTable", dependencies: ["FanfareCore"], swiftSettings: house),
 
     // The file of a SQLite database: its permissions, and whether it is still in its place.
     .target(name: "LocalFile", swiftSettings: house),
@@ -179,7 +179,7 @@ let package = Package(
       name: "Roles",
       dependencies: [
         "AzureHub", "Console", "FanfareCore", "FrontEnd", "Hooks", "Ledger", "LocalFile", "Operations", "PostgreSQL",
-        "PushServices", "RDKafka", "Registry", "Worker", argumentParser, asyncHTTPClient, configuration, logging,
+        "PushServices", "RDKafka", "Registry", "SettingsTable", "Worker", argumentParser, asyncHTTPClient, logging,
         metrics, nioCore, nioPosix, nioSSL, serviceLifecycle, unixSignals, yams,
       ],
       swiftSettings: house),
@@ -188,7 +188,7 @@ let package = Package(
       name: "fanfare",
       dependencies: [
         "AzureHub", "CJemalloc", "FanfareCore", "FrontEnd", "Ledger", "Operations", "PostgreSQL", "RDKafka", "Registry",
-        "Roles", "Worker", argumentParser, asyncHTTPClient, crypto, logging, nioCore, nioHTTP1, nioSSL,
+        "Roles", "SettingsTable", "Worker", argumentParser, asyncHTTPClient, crypto, logging, nioCore, nioHTTP1, nioSSL,
       ],
       swiftSettings: house),
 
@@ -212,9 +212,9 @@ let package = Package(
       name: "fanfare-dev",
       dependencies: [
         "CJemalloc", "EmbeddedKafka", "FanfareCore", "FrontEnd", "HTTP2", "Ledger", "Operations",
-        "PostgreSQL", "PrivatePostgreSQL", "PushServices", "PushSimulator", "RDKafka", "Registry", "Roles", "Worker",
-        argumentParser, asyncHTTPClient, crypto, hummingbird, logging, nioCore, nioHTTP1, nioPosix, nioSSL,
-        serviceLifecycle, unixSignals,
+        "PostgreSQL", "PrivatePostgreSQL", "PushServices", "PushSimulator", "RDKafka", "Registry", "Roles",
+        "SettingsTable", "Worker", argumentParser, asyncHTTPClient, crypto, hummingbird, logging, nioCore, nioHTTP1,
+        nioPosix, nioSSL, serviceLifecycle, unixSignals,
       ],
       swiftSettings: house),
 
@@ -309,15 +309,15 @@ let package = Package(
       name: "FanfareTests",
       dependencies: [
         "fanfare", "AzureHub", "EmbeddedKafka", "FanfareCore", "FrontEnd", "Operations", "PostgreSQL", "PushServices",
-        "PushSimulator", "RDKafka", "Registry", "Roles", "Support", "Worker", argumentParser, asyncHTTPClient,
-        configuration, logging, nioCore, nioHTTP1, nioPosix, serviceLifecycle, yams,
+        "PushSimulator", "RDKafka", "Registry", "Roles", "SettingsTable", "Support", "Worker",
+        argumentParser, asyncHTTPClient, logging, nioCore, nioHTTP1, nioPosix, serviceLifecycle, yams,
       ],
       swiftSettings: house),
     .testTarget(
       name: "FanfareDevTests",
       dependencies: [
-        "fanfare-dev", "EmbeddedKafka", "FanfareCore", "PostgreSQL", "PushSimulator", "RDKafka", "Roles", "Support",
-        configuration, yams,
+        "fanfare-dev", "EmbeddedKafka", "FanfareCore", "PostgreSQL", "PushSimulator", "RDKafka", "Roles",
+        "SettingsTable", "Support",
       ],
       swiftSettings: house),
     .testTarget(

@@ -125,9 +125,9 @@ package enum APIRole {
     services.append(settings.registry.spaceService(logger: runtime.logger))
     services.append(Listener(section: "api", service: frontEnd))
     // Clients of Azure give installations an end.
-    if settings.registrationLifetime != nil || settings.azure.isEnabled {
+    if settings.registry.lifetime != nil || settings.azure.isEnabled {
       let expiry = RegistrationExpiry(
-        directory: registry, hubs: hubs.map(\.hub.name), lifetime: settings.registrationLifetime, clock: runtime.clock)
+        directory: registry, hubs: hubs.map(\.hub.name), lifetime: settings.registry.lifetime, clock: runtime.clock)
       services.append(ExpiryService(expiry: expiry, logger: runtime.logger))
     }
     return (RoleServices(services: services, checks: checks), frontEnd)

@@ -2,6 +2,7 @@ package import ArgumentParser
 import FoundationEssentials
 import Operations
 import RDKafka
+package import SettingsTable
 
 /// The options of every role.
 package struct CommonOptions: ParsableArguments {

@@ -3,6 +3,7 @@ import FoundationEssentials
 import FrontEnd
 package import Logging
 import RDKafka
+package import SettingsTable
 
 /// Finds all mistakes of a configuration: of its values, and of the files that it names.
 package struct ConfigurationCheck: Sendable {

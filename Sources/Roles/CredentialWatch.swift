@@ -3,6 +3,7 @@ import FoundationEssentials
 import Logging
 import PushServices
 import ServiceLifecycle
+import SettingsTable
 
 /// Gives a sender, a listener or the Kafka clients their new credential when the credential's files change.
 ///

@@ -10,6 +10,7 @@ import PostgreSQL
 import PushServices
 import RDKafka
 import Registry
+import SettingsTable
 
 /// Turns errors into words for operators: what failed, its address and key, and what to do.
 ///

@@ -3,6 +3,7 @@ import Hooks
 import Logging
 import Operations
 import ServiceLifecycle
+import SettingsTable
 
 /// The delivery of outcomes to hooks as a role.
 package enum HooksRole {

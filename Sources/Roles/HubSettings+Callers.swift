@@ -3,6 +3,7 @@ package import FrontEnd
 import Logging
 package import Operations
 package import ServiceLifecycle
+import SettingsTable
 
 /// A hub of the front end with everything that authenticating its callers needs.
 package struct HubCallers: Sendable {

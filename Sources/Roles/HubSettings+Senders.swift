@@ -2,6 +2,7 @@ package import FanfareCore
 package import FrontEnd
 package import Logging
 package import PushServices
+import SettingsTable
 
 extension HubSettings {
   /// Creates the hub's senders, one per platform with credentials. Throws an error that names the key.

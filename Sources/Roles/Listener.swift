@@ -3,6 +3,7 @@ import Glibc
 package import Logging
 import NIOCore
 package import ServiceLifecycle
+import SettingsTable
 
 /// A service that listens on a configured address.
 ///

@@ -3,6 +3,7 @@ import Logging
 import Operations
 package import RDKafka
 import ServiceLifecycle
+import SettingsTable
 import Worker
 
 /// A worker as a role.

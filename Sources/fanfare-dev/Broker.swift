@@ -4,6 +4,7 @@ import Operations
 import RDKafka
 import Roles
 import ServiceLifecycle
+import SettingsTable
 
 /// `fanfare-dev broker`
 struct BrokerCommand: AsyncParsableCommand {
@@ -55,16 +56,11 @@ private struct ClusterService: Service {
 }
 
 /// The embedded cluster of `fanfare-dev broker`.
-///
-/// - `broker.brokers` (1…9, default 1): the number of brokers.
-/// - `broker.announceFile` (text): the file in which `fanfare-dev broker` writes its `host:port`, because the kernel
-///   chooses the ports. Other processes read it with `kafka.bootstrapServersFile`.
 struct BrokerSettings: Sendable {
-  let brokers: Int
-  let announceFile: String?
+  @Setting(in: 1...9, "the number of brokers") var brokers = 1
+  @Setting(
+    example: "broker", "the file to which the broker writes its host:port, for kafka.bootstrapServersFile of others")
+  var announceFile: String?
 
-  init(from reader: SettingsReader) throws(SettingsError) {
-    brokers = try reader.int("broker.brokers", default: 1, in: 1...9)
-    announceFile = try reader.optionalString("broker.announceFile")
-  }
+  static let keys = SettingsSection("broker", BrokerSettings())
 }

@@ -4,6 +4,7 @@ import Operations
 import PushSimulator
 import Roles
 import ServiceLifecycle
+import SettingsTable
 
 /// `fanfare-dev simulator`
 struct SimulatorCommand: AsyncParsableCommand {
@@ -76,35 +77,38 @@ enum SimulatorRole {
 }
 
 /// The simulator's addresses and the directory of its keys.
-///
-/// - `simulator.directory` (text, default `fanfare-simulator`): keys, certificates and `endpoints.json`. Missing
-///   files are created, existing ones are used again.
-/// - `simulator.host` (`127.0.0.1` or `localhost`, default `127.0.0.1`)
-/// - `simulator.apnsPort`, `simulator.fcmPort`, `simulator.httpsPort`, `simulator.adminPort` (0…65535, default 0): 0
-///   lets the kernel choose.
-/// - `simulator.recordsPushes` (true or false, default true): whether notifications are kept for reading; false for a
-///   sink under load.
-/// - `simulator.notificationsPerDevice` (1…1,000,000, default 50): the number of newest notifications kept for each
-///   device. The counts include all.
 struct SimulatorSettings: Sendable {
+  private static let standard = SimulatorConfiguration()
+
+  struct Keys: Sendable {
+    @Setting("keys, certificates and endpoints.json; created when missing") var directory = "fanfare-simulator"
+    @Setting("127.0.0.1 or localhost") var host = standard.host
+    @Setting(in: 0...65535, "0, here and below: the kernel chooses") var apnsPort = standard.apnsPort
+    @Setting(in: 0...65535, "of FCM") var fcmPort = standard.fcmPort
+    @Setting(in: 0...65535, "of the token endpoints and of WNS") var httpsPort = standard.httpsPort
+    @Setting(in: 0...65535, "of the admin routes") var adminPort = standard.adminPort
+    @Setting("false: keeps no notifications; for load tests") var recordsPushes = standard.recordsPushes
+    @Setting(in: 1...1_000_000, "the newest notifications of each device are kept, up to this number")
+    var notificationsPerDevice = standard.notificationsPerDevice
+  }
+
+  static let keys = SettingsSection("simulator", Keys())
+
   let directory: String
   let configuration: SimulatorConfiguration
 
   init(from reader: SettingsReader) throws(SettingsError) {
-    directory = try reader.string("simulator.directory", default: "fanfare-simulator")
-    var configuration = SimulatorConfiguration()
-    configuration.host = try reader.string("simulator.host", default: configuration.host)
+    let keys = try reader.read(Self.keys)
+    directory = keys.directory
     // It serves this machine only, and senders accept no IPv6 address as host.
-    guard ["127.0.0.1", "localhost"].contains(configuration.host) else {
+    guard ["127.0.0.1", "localhost"].contains(keys.host) else {
       throw SettingsError("simulator.host", "must be 127.0.0.1 or localhost")
     }
-    configuration.apnsPort = try reader.int("simulator.apnsPort", default: 0, in: 0...65535)
-    configuration.fcmPort = try reader.int("simulator.fcmPort", default: 0, in: 0...65535)
-    configuration.httpsPort = try reader.int("simulator.httpsPort", default: 0, in: 0...65535)
-    configuration.adminPort = try reader.int("simulator.adminPort", default: 0, in: 0...65535)
-    configuration.recordsPushes = try reader.bool("simulator.recordsPushes", default: true)
-    configuration.notificationsPerDevice = try reader.int(
-      "simulator.notificationsPerDevice", default: configuration.notificationsPerDevice, in: 1...1_000_000)
+    var configuration = Self.standard
+    (configuration.host, configuration.recordsPushes) = (keys.host, keys.recordsPushes)
+    (configuration.apnsPort, configuration.fcmPort) = (keys.apnsPort, keys.fcmPort)
+    (configuration.httpsPort, configuration.adminPort) = (keys.httpsPort, keys.adminPort)
+    configuration.notificationsPerDevice = keys.notificationsPerDevice
     self.configuration = configuration
   }
 }

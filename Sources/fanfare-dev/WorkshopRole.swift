@@ -4,6 +4,7 @@ import FanfareCore
 import FoundationEssentials
 import RDKafka
 import Roles
+import SettingsTable
 import Synchronization
 
 /// `fanfare-dev role`: a role of the product, with settings for an embedded cluster and a stepped clock.
@@ -45,23 +46,37 @@ struct RoleCommand: AsyncParsableCommand {
   }
 }
 
-/// The keys that only `fanfare-dev` reads; `deploy/fanfare-dev.yaml` lists them with their defaults.
-///
-/// - `kafka.embedded` (true or false, default false): the cluster is `fanfare-dev broker`. The clients use short
-///   timeouts, and the front end refuses sends before the cluster drops records that are not consumed yet.
-/// - `operations.clockOffsetFile` (text): a file with the number of milliseconds by which the process's clock differs
-///   from the machine's.
+/// The keys that only `fanfare-dev` reads.
 struct WorkshopSettings: Sendable {
+  private struct KafkaKeys: Sendable {
+    @Setting(
+      "for tests: whether the cluster is `fanfare-dev broker`; clients use short timeouts, and the front end refuses "
+        + "sends before the cluster drops records that are not consumed yet")
+    var embedded = false
+  }
+
+  private struct OperationsKeys: Sendable {
+    @Setting(
+      example: "clock", "for tests: a file with the offset of this process's clock in milliseconds, read continuously")
+    var clockOffsetFile: String?
+  }
+
+  private static let kafka = SettingsSection("kafka", KafkaKeys())
+  private static let operations = SettingsSection("operations", OperationsKeys())
+  static let declarations = [
+    kafka.declaration, operations.declaration, SimulatorSettings.keys.declaration, BrokerSettings.keys.declaration,
+  ]
+
   let isEmbedded: Bool
   let clockOffsetFile: String?
   let simulator: SimulatorSettings
   let broker: BrokerSettings
 
   init(from reader: SettingsReader) throws(SettingsError) {
-    isEmbedded = try reader.bool("kafka.embedded", default: false)
-    clockOffsetFile = try reader.optionalString("operations.clockOffsetFile")
+    isEmbedded = try reader.read(Self.kafka).embedded
+    clockOffsetFile = try reader.read(Self.operations).clockOffsetFile
     simulator = try SimulatorSettings(from: reader)
-    broker = try BrokerSettings(from: reader)
+    broker = try reader.read(BrokerSettings.keys)
   }
 
   /// Measures the lag of the sends topic of an embedded cluster; nil on any other cluster.

@@ -1,6 +1,7 @@
 import EmbeddedKafka
 import Foundation
 import RDKafka
+import SettingsTable
 import Support
 import Testing
 

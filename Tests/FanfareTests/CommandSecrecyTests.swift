@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import SettingsTable
 import Support
 import Testing
 
@@ -44,12 +45,10 @@ import Testing
       registry:
         postgres:
           url: postgresql://fanfare:\(Self.mark)@127.0.0.1:1/fanfare?sslmode=disable
-          connectSeconds: 2
           waitSeconds: 0.5
       ledger:
         postgres:
           url: postgresql://fanfare:\(Self.mark)@127.0.0.1:1/fanfare?sslmode=disable
-          connectSeconds: 2
           waitSeconds: 0.5
       """)
     defer { #expect(throws: Never.self) { try configuration.remove() } }

@@ -1,5 +1,6 @@
 import FanfareCore
 import Foundation
+import SettingsTable
 import Support
 import Testing
 

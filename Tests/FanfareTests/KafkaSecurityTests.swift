@@ -2,6 +2,7 @@ import FanfareCore
 import Foundation
 import Logging
 import RDKafka
+import SettingsTable
 import Support
 import Synchronization
 import Testing

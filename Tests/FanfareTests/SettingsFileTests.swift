@@ -1,5 +1,6 @@
 import FanfareCore
 import Foundation
+import SettingsTable
 import Support
 import Testing
 
@@ -25,6 +26,15 @@ import Testing
     (
       "kafka: {bootstrapServer: x}",
       "kafka.bootstrapServer is not a known key; kafka.bootstrapServers is the nearest one"
+    ),
+    (
+      "kafka: {retryDelays: []}",
+      "kafka.retryDelays must name at least one delay: there is no mode without retry topics"
+    ),
+    ("tracing: {batchSize: 100}", "tracing.batchSize is no key any more: a request has at most 512 spans"),
+    (
+      "registry: {postgres: {connectSeconds: 5}}",
+      "registry.postgres.connectSeconds is no key any more: an attempt to connect may take 5 seconds, unless url has a connect_timeout"
     ),
     ("api: {port: 70000}", "api.port must be a whole number from 0 to 65535"),
     ("api: {host: ''}", "api.host must not be empty"),

@@ -1,10 +1,10 @@
-import Configuration
 import FanfareCore
 import Foundation
 import FrontEnd
 import PostgreSQL
 import PushServices
 import RDKafka
+import SettingsTable
 import Support
 import Testing
 import Worker
@@ -17,25 +17,16 @@ import Yams
     .deletingLastPathComponent()
   private static let example = root.appending(path: "deploy/fanfare.yaml")
 
-  /// All keys of the example, including commented ones: a key is a word before a colon, with or without `#`.
-  private func documentedKeys() throws -> Set<String> {
-    let text = try String(contentsOf: Self.example, encoding: .utf8)
-    let uncommented = text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
-      line.replacing(/^( *)# ( *)(?=[a-zA-Z]+:( |$))/) { $0.output.1 + $0.output.2 }
-    }.joined(separator: "\n")
-    return Set(SettingsFile(try #require(try Yams.compose(yaml: uncommented))).entries.keys)
-  }
-
-  @Test func exampleListsEveryKeyThatIsRead() throws {
+  @Test func everyKeyThatIsReadIsDeclared() throws {
     // The keys of a hook are read only if a hub names it.
-    let values: [AbsoluteConfigKey: ConfigValue] = [
-      ["hub", "default", "hooks"]: ConfigValue(.stringArray(["audit"]), isSecret: false),
-      ["hook", "audit", "url"]: "https://hooks.example.com/fanfare",
-      ["hook", "audit", "secretFile"]: "/etc/fanfare/hook-audit",
-    ]
-    let reader = SettingsReader(providers: [InMemoryProvider(values: values)])
+    let reader = SettingsReader([
+      SettingsSource(environment: [
+        "FANFARE_HUB_DEFAULT_HOOKS": "audit", "FANFARE_HOOK_AUDIT_URL": "https://hooks.example.com/fanfare",
+        "FANFARE_HOOK_AUDIT_SECRET_FILE": "/etc/fanfare/hook-audit",
+      ])
+    ])
     _ = try Settings(from: reader)
-    #expect(try documentedKeys().symmetricDifference(reader.keys).sorted() == [])
+    #expect(Settings.keys(hub: "default", hook: "audit").symmetricDifference(reader.keys) == [])
   }
 
   /// Behind a proxy callers come from anywhere, although the front end listens on loopback.
@@ -94,35 +85,6 @@ import Yams
     }
   }
 
-  @Test func exampleHasTheDefaults() async throws {
-    let example = try await Settings.load(file: Self.example.path, environment: [:])
-    let defaults = try await Settings.load(
-      file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9092"])
-    // The order in which sets and dictionaries are printed is not defined.
-    func words(_ settings: Settings) -> [Substring] { "\(settings)".split { !$0.isLetter && !$0.isNumber }.sorted() }
-    #expect(words(example) == words(defaults))
-  }
-
-  /// The settings of a push service are read only if it has credentials.
-  @Test func exampleHasTheDefaultsOfPushServices() async throws {
-    let file = try SecretFixture("key\n")
-    defer { #expect(throws: Never.self) { try file.remove() } }
-    let credentials = [
-      "APNS_KEY_FILE": file.path, "APNS_KEY_ID": "ABCDEFGHIJ", "APNS_TEAM_ID": "ABCDEFGHIJ", "APNS_TOPIC": "app",
-      "WNS_SECRET_FILE": file.path, "WNS_PACKAGE_SID": "ms-app://s-1", "WNS_CONNECT_HOST": "127.0.0.1",
-      "SIMULATOR": "fanfare-simulator",
-    ]
-    let environment = Dictionary(uniqueKeysWithValues: credentials.map { ("FANFARE_HUB_DEFAULT_\($0)", $1) })
-    let example = try await Settings.load(file: Self.example.path, environment: environment).hubs[0]
-    let defaults = try await Settings.load(file: nil, environment: environment).hubs[0]
-    let apns = (try #require(example.apns?.configuration), try #require(defaults.apns?.configuration))
-    #expect(
-      (apns.0.host, apns.0.port, apns.0.maximumConnections) == (apns.1.host, apns.1.port, apns.1.maximumConnections))
-    let wns = (try #require(example.wns?.configuration), try #require(defaults.wns?.configuration))
-    #expect((wns.0.maximumConnections, wns.0.connectTo?.port) == (wns.1.maximumConnections, wns.1.connectTo?.port))
-    #expect(example.fcmPushesPerMinute == FCMSettings.defaultQuota)
-  }
-
   @Test func environmentOverridesFile() async throws {
     let settings = try await Settings.load(
       file: Self.example.path,
@@ -157,10 +119,9 @@ import Yams
       file: nil,
       environment: [
         "FANFARE_AUTHENTICATION_FAILURES_PER_USER": "7", "FANFARE_AUTHENTICATION_REMEMBER_SECONDS": "30",
-        "FANFARE_AUTHENTICATION_KNOWN_SECONDS": "60", "FANFARE_AUTHENTICATION_HASHING_THREADS": "3",
+        "FANFARE_AUTHENTICATION_HASHING_THREADS": "3",
       ])
     #expect(settings.api.frontEnd.logins.perUser == 7 && settings.api.frontEnd.logins.perAddress == 100)
-    #expect(settings.api.frontEnd.logins.knownLifetime == .seconds(60))
     #expect(settings.authentication.passwords.cacheTimeToLive == .seconds(30))
     #expect(settings.authentication.hashingThreads == 3)
   }
@@ -184,7 +145,7 @@ import Yams
       ])
   }
 
-  /// swift-configuration derives `…_KEY_IDFILE`; the expected spelling `…_KEY_ID_FILE` works as well.
+  /// The rule derives `…_KEY_IDFILE`; the expected spelling `…_KEY_ID_FILE` works as well.
   @Test(arguments: ["KEY_ID_FILE", "KEY_IDFILE"]) func apnsKeyIDComesFromFile(variable: String) async throws {
     let file = try SecretFixture("ABCDEFGHIJ\n")
     defer { #expect(throws: Never.self) { try file.remove() } }
@@ -270,5 +231,12 @@ import Yams
     #expect(usual?.statementTimeout == .seconds(90) && usual?.waitLimit == .seconds(5))
     let patient = settings.database(role: "registrations", patience: .seconds(60))
     #expect(patient?.statementTimeout == .seconds(90) && patient?.waitLimit == .seconds(60))
+  }
+}
+
+extension Settings {
+  /// All keys of a hub and of a hook with these names, and those of every deployment.
+  static func keys(hub: String, hook: String) -> Set<String> {
+    Set(declarations.flatMap { $0.dottedKeys(of: $0.prefix.hasPrefix("hook.") ? hook : hub) })
   }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import Operations
+import SettingsTable
 import Support
 import Testing
 

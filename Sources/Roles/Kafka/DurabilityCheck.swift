@@ -1,6 +1,7 @@
 import Logging
 import RDKafka
 import ServiceLifecycle
+import SettingsTable
 
 /// The reaction of a role to topics that break a promise.
 package enum DurabilityPolicy: String, CaseIterable, Sendable {

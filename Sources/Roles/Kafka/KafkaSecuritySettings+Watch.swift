@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Logging
 import ServiceLifecycle
+import SettingsTable
 import Synchronization
 
 extension KafkaSettings {

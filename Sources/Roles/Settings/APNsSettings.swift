@@ -1,18 +1,8 @@
 import FanfareCore
 import PushServices
+import SettingsTable
 
 /// A hub's credentials and connections for APNs. It exists if `apns.keyFile` is set.
-///
-/// All keys are under `hub.NAME.`.
-///
-/// - `apns.keyFile` (text): the `.p8` file; `apns.keyID`, `apns.teamID` (text): ten characters each; `apns.topic`
-///   (text): the bundle id.
-/// - `apns.keyIDFile` (text): a file with the key id, instead of `apns.keyID`. With it the key can be replaced without
-///   a restart.
-/// - `apns.host` (text, default `api.push.apple.com`; development builds: `api.sandbox.push.apple.com`), `apns.port`
-///   (1…65535, default 443)
-/// - `apns.trustRootsFile` (text): certificates (PEM) to trust instead of the system's.
-/// - `apns.maximumConnections` (1…1000, default 4): also applies to a simulator.
 struct APNsSettings: Sendable {
   let configuration: APNsConfiguration
   /// The key file, which exists if the settings do.
@@ -22,23 +12,44 @@ struct APNsSettings: Sendable {
   /// Whether the key's id comes from a file.
   var hasKeyIDFile: Bool { files.count > 1 }
 
+  private static let standard = APNsConfiguration(
+    hub: .default, keyID: "", teamID: "", privateKey: "", topic: "")
+
+  struct Keys: Sendable {
+    @Setting(example: "/etc/fanfare/AuthKey_ABC123DEFG.p8", "read again when it changes") var keyFile: SecretFile?
+    @Setting(example: "ABC123DEFG", "ten characters") var keyID: String?
+    @Setting(
+      example: "/etc/fanfare/apns-key-id",
+      "a file with the key's id in place of keyID, so that the key can be "
+        + "replaced without a restart; its environment variable ends with _APNS_KEY_ID_FILE")
+    var keyIDFile: String?
+    @Setting(example: "DEF123GHIJ", "ten characters") var teamID: String?
+    @Setting(example: "com.example.app", "the bundle id") var topic: String?
+    @Setting("development builds: api.sandbox.push.apple.com")
+    var host = standard.host
+    @Setting(in: 1...65535, "of the host")
+    var port = standard.port
+    @Setting(contents: "roots.pem", "replaces the system's trust roots")
+    var trustRootsFile: String?
+    @Setting(in: 1...1000, "also to a simulator") var maximumConnections = standard.maximumConnections
+  }
+
+  static let keys = SettingsSection("hub.NAME.apns", Keys())
+
   init?(hub: HubName, from reader: SettingsReader) throws(SettingsError) {
     let prefix = "hub.\(hub).apns"
-    let keyFile = try reader.secretFile(at: "\(prefix).keyFile")
+    let keys = try reader.read(Self.keys, of: hub.rawValue)
+    let (keyFile, teamID, topic) = (keys.keyFile, keys.teamID, keys.topic)
     let key = try keyFile?.text()
     let (givenID, keyIDFile) = try reader.oneOf("\(prefix).keyID", "\(prefix).keyIDFile")
     var keyID = givenID
     if let keyIDFile { keyID = try Self.keyID(at: keyIDFile, key: "\(prefix).keyIDFile") }
     self.keyFile = keyFile
     files = [keyFile?.path, keyIDFile].compactMap(\.self)
-    let teamID = try reader.optionalString("\(prefix).teamID")
-    let topic = try reader.optionalString("\(prefix).topic")
     var configuration = APNsConfiguration(
       hub: hub, keyID: keyID ?? "", teamID: teamID ?? "", privateKey: key ?? "", topic: topic ?? "")
-    configuration.host = try reader.string("\(prefix).host", default: configuration.host)
-    configuration.port = try reader.int("\(prefix).port", default: configuration.port, in: 1...65535)
-    configuration.trustRoots = try reader.contents(ofFileAt: "\(prefix).trustRootsFile")
-    configuration.maximumConnections = try Self.connections(of: hub, from: reader)
+    (configuration.host, configuration.port) = (keys.host, keys.port)
+    (configuration.trustRoots, configuration.maximumConnections) = (keys.trustRootsFile, keys.maximumConnections)
     self.configuration = configuration
     guard key != nil else {
       for (name, value) in [("keyID", keyID), ("teamID", teamID), ("topic", topic)] where value != nil {
@@ -49,11 +60,6 @@ struct APNsSettings: Sendable {
     for (name, value) in [("keyID", keyID), ("teamID", teamID), ("topic", topic)] where value == nil {
       throw SettingsError("\(prefix).\(name)", "is missing: APNs needs keyFile, keyID, teamID and topic")
     }
-  }
-
-  /// The hub's `apns.maximumConnections`.
-  static func connections(of hub: HubName, from reader: SettingsReader) throws(SettingsError) -> Int {
-    try reader.int("hub.\(hub).apns.maximumConnections", default: 4, in: 1...1000)
   }
 
   /// Reads the key and its id again. Throws when a file cannot be read.

@@ -1,46 +1,44 @@
 import FanfareCore
 package import FrontEnd
+import SettingsTable
 
 /// How the front end checks credentials, for all hubs.
-///
-/// - `authentication.hashingThreads` (0…64, default 0: one fewer than the cores, 1 to 4): the most passwords that are
-///   hashed at the same time.
-/// - `authentication.hashingQueue` (1…100000, default 256): the most logins that wait to be hashed; for users at
-///   addresses where they were authenticated lately as many again.
-/// - `authentication.rememberSeconds` (0…86400, default 300): how long a verified password is accepted without hashing
-///   it again, counted from its last use.
-/// - `authentication.rememberAtMostSeconds` (0…604800, default 3600): the same, counted from its verification.
-/// - `authentication.knownSeconds` (0…31536000, default 86400): for how long at least a user who was authenticated at
-///   an address comes before strangers there, and is exempt from the budgets of failures.
-/// - `authentication.failuresPerAddress` (1…1000000, default 100), `authentication.failuresPerUser` (1…1000000, default
-///   20): the most failed logins of an address, and of a user at one address, within `authentication.failureSeconds`
-///   (1…86400, default 600). At all addresses together a user may fail twenty times as often.
 package struct AuthenticationSettings: Sendable {
-  /// The threads that hash passwords; nil: as many as suit the machine.
-  let hashingThreads: Int?
-  let hashingQueue: Int
-  let passwords: HtpasswdAuthenticator.Configuration
-  let logins: LoginLimits
+  @Setting(in: 0...64, "passwords hashed at the same time; 0: one fewer than the cores, 1 to 4")
+  var hashingThreads = 0
+  @Setting(in: 0...86_400, "a verified password is not hashed again for this time after its last use")
+  var rememberSeconds = HtpasswdAuthenticator.Configuration().cacheTimeToLive
+  @Setting(in: 1...1_000_000, "failed logins of an address (of IPv6: a /64 network) within ten minutes")
+  var failuresPerAddress = LoginLimits().perAddress
+  @Setting(in: 1...1_000_000, "failed logins of a user at one address; at all together twenty times as many")
+  var failuresPerUser = LoginLimits().perUser
 
-  init(from reader: SettingsReader) throws(SettingsError) {
-    let threads = try reader.int("authentication.hashingThreads", default: 0, in: 0...64)
-    hashingThreads = threads == 0 ? nil : threads
-    hashingQueue = try reader.int("authentication.hashingQueue", default: 256, in: 1...100_000)
+  static let keys = SettingsSection(
+    "authentication", AuthenticationSettings(), "How the front end checks passwords, for all hubs.",
+    // What an operator decides is the number of guesses, and how long a verified password stays valid.
+    retired: [
+      "hashingQueue": "256 logins wait, and as many again of users who were authenticated lately",
+      "rememberAtMostSeconds": "a verified password is hashed again after an hour at the latest",
+      "knownSeconds": "a user is known at an address for a day", "failureSeconds": "failures count for ten minutes",
+    ])
+
+  /// The most logins that wait for a thread. Each holds a request; beyond it callers are answered 503 at once.
+  private static let hashingQueue = 256
+
+  var passwords: HtpasswdAuthenticator.Configuration {
     var passwords = HtpasswdAuthenticator.Configuration()
-    passwords.cacheTimeToLive = try reader.seconds("authentication.rememberSeconds", default: 300, in: 0...86_400)
-    passwords.cacheLimit = try reader.seconds("authentication.rememberAtMostSeconds", default: 3600, in: 0...604_800)
-    self.passwords = passwords
+    passwords.cacheTimeToLive = rememberSeconds
+    return passwords
+  }
+
+  var logins: LoginLimits {
     var logins = LoginLimits()
-    logins.perAddress = try reader.int("authentication.failuresPerAddress", default: 100, in: 1...1_000_000)
-    logins.perUser = try reader.int("authentication.failuresPerUser", default: 20, in: 1...1_000_000)
-    logins.window = try reader.seconds("authentication.failureSeconds", default: 600, in: 1...86_400)
-    logins.knownLifetime = try reader.seconds(
-      "authentication.knownSeconds", default: 86_400, in: 0...31_536_000)
-    self.logins = logins
+    (logins.perAddress, logins.perUser) = (failuresPerAddress, failuresPerUser)
+    return logins
   }
 
   /// Makes the threads that hash the passwords of all hubs of a process.
   package func makeThreads() -> HashingThreads {
-    HashingThreads(threads: hashingThreads, maximumWaiting: hashingQueue)
+    HashingThreads(threads: hashingThreads == 0 ? nil : hashingThreads, maximumWaiting: Self.hashingQueue)
   }
 }

@@ -2,17 +2,9 @@ package import AzureHub
 package import FanfareCore
 import FrontEnd
 package import Logging
+package import SettingsTable
 
 /// The protocol of Azure Notification Hubs, which front ends serve beside their own.
-///
-/// - `azure.enabled` (true or false, default false)
-/// - `azure.rulesFile` (text): the file of the shared access rules for all hubs; see `SharedAccessRules`. Read again when
-///   it changes.
-/// - `azure.prefix` (text): the path in front of the hub's name, such as `azure`; by default there is none.
-/// - `azure.hosts` (list of names, default none): hosts whose requests are all in this protocol. Without one, requests
-///   are told by their path and token.
-/// - `azure.jobsFolder` (text): the folder of the files that jobs over registrations read and write; it belongs to one
-///   front end. By default there are no jobs.
 package struct AzureSettings: Sendable {
   package let isEnabled: Bool
   fileprivate let rulesFile: SecretFile?
@@ -20,18 +12,37 @@ package struct AzureSettings: Sendable {
   package let hosts: [String]
   private let jobsFolder: String?
 
+  struct Keys: Sendable {
+    @Setting("whether front ends serve it") var enabled = false
+    @Setting(
+      example: "/etc/fanfare/azure-rules",
+      "the shared access rules for all hubs: lines of \"NAME RIGHTS KEY [KEY]\"; "
+        + "read again when it changes")
+    var rulesFile: SecretFile?
+    @Setting(example: "azure", "the path in front of the hub's name; by default there is none") var prefix: String?
+    @Setting("names of hosts whose requests are all in this protocol") var hosts: [String] = []
+    @Setting(
+      example: "/var/lib/fanfare/jobs",
+      "files of the jobs over registrations, of one front end; by default there are "
+        + "no jobs")
+    var jobsFolder: String?
+  }
+
+  static let keys = SettingsSection(
+    "azure", Keys(),
+    "The protocol of Azure Notification Hubs, for back ends and apps that were written for it.")
+
   init(from reader: SettingsReader) throws(SettingsError) {
-    isEnabled = try reader.bool("azure.enabled", default: false)
-    rulesFile = try reader.secretFile(at: "azure.rulesFile")
-    prefix = try reader.optionalString("azure.prefix")?.split(separator: "/").map(String.init) ?? []
+    let keys = try reader.read(Self.keys)
+    (isEnabled, rulesFile, jobsFolder) = (keys.enabled, keys.rulesFile, keys.jobsFolder)
+    prefix = keys.prefix?.split(separator: "/").map(String.init) ?? []
     guard prefix.allSatisfy({ Tag.isValid($0) }) else {
       throw SettingsError("azure.prefix", "must be a path of letters, digits, '-', '_' and '.', such as azure")
     }
-    hosts = try reader.strings("azure.hosts").map { $0.lowercased() }
+    hosts = keys.hosts.map { $0.lowercased() }
     guard hosts.allSatisfy({ !$0.isEmpty && !$0.contains("/") && !$0.contains(":") }) else {
       throw SettingsError("azure.hosts", "must be a list of host names without a port, such as ns.example.com")
     }
-    jobsFolder = try reader.optionalString("azure.jobsFolder")
   }
 
   /// The routes' configuration for the hubs.
@@ -55,24 +66,24 @@ package struct AzureSettings: Sendable {
   }
 }
 
-/// A hub in the protocol of Azure Notification Hubs. All keys are under `hub.NAME.azure.`.
-///
-/// - `rulesFile` (text): the file of the hub's shared access rules; see `SharedAccessRules`. Read again when it changes.
-/// - `names` (list of texts, default none): further names of the hub in this protocol, in any letter case.
-/// - `updatesCredentials` (true or false, default false): whether a rule with the right Manage may replace the hub's
-///   credentials at the push services, in the files that the configuration names.
+/// A hub in the protocol of Azure Notification Hubs.
 package struct AzureHubSettings: Sendable {
-  fileprivate let rulesFile: SecretFile?
-  fileprivate let names: [String]
-  fileprivate let updatesCredentials: Bool
+  @Setting(
+    example: "/etc/fanfare/azure-rules-default", "the hub's own shared access rules; read again when it changes")
+  fileprivate var rulesFile: SecretFile?
+  @Setting("further names of the hub for clients of Azure, in any letter case") fileprivate var names: [String] = []
+  @Setting("whether a rule with Manage may replace the files of apns, fcm and wns") fileprivate var updatesCredentials =
+    false
 
-  init(hub: HubName, from reader: SettingsReader) throws(SettingsError) {
-    rulesFile = try reader.secretFile(at: "hub.\(hub).azure.rulesFile")
-    names = try reader.strings("hub.\(hub).azure.names")
-    updatesCredentials = try reader.bool("hub.\(hub).azure.updatesCredentials", default: false)
-    guard names.allSatisfy({ (1...260).contains($0.utf8.count) && Tag.isValid($0) }) else {
+  static let keys = SettingsSection("hub.NAME.azure", AzureHubSettings())
+
+  /// Reads the hub's keys.
+  static func read(_ hub: HubName, from reader: SettingsReader) throws(SettingsError) -> Self {
+    let azure = try reader.read(keys, of: hub.rawValue)
+    guard azure.names.allSatisfy({ (1...260).contains($0.utf8.count) && Tag.isValid($0) }) else {
       throw SettingsError("hub.\(hub).azure.names", "must be a list of names of letters, digits, '-', '_' and '.'")
     }
+    return azure
   }
 
   /// Notes names that another hub has, too, and credentials that may be replaced and are another hub's, too.

@@ -1,25 +1,29 @@
 import FrontEnd
+import SettingsTable
 
 /// The operations page.
-///
-/// - `console.enabled` (true or false, default true): whether front ends serve the page at `/console` and read the pulse
-///   topic for it. The page's files contain nothing of the deployment; what it shows needs a log-in with the scope
-///   `read:all` or `operate`.
-/// - `console.sessionKeyFile` (text): a file with 32 to 4096 bytes of secret text that all front ends share, so that a
-///   session of one is good at the others and after a restart. Without it each process makes a random key.
-/// - `console.sessionSeconds` (60…43200, default 1800): the time without a request after which a session ends. It ends
-///   after twelve hours in any case.
 struct ConsoleSettings: Sendable {
+  struct Keys: Sendable {
+    @Setting("whether front ends serve the page") var enabled = true
+    @Setting(in: 60...43_200, "without a request; a session ends after twelve hours in any case")
+    var sessionSeconds = SessionKey().idleTime
+    @Setting(
+      example: "/etc/fanfare/session-key",
+      "at least 32 bytes that all front ends share, so that a session of one is "
+        + "good at the others and after a restart")
+    var sessionKeyFile: SecretFile?
+  }
+
+  static let keys = SettingsSection(
+    "console", Keys(),
+    "The operations page of the api role, at /console. It shows nothing without a log-in with read:all or operate.")
+
   let isEnabled: Bool
   let sessions: SessionKey
 
   init(from reader: SettingsReader) throws(SettingsError) {
-    isEnabled = try reader.bool("console.enabled", default: true)
-    let idleTime = try reader.seconds("console.sessionSeconds", default: 1800, in: 60...43_200)
-    let secret = try reader.secretFile(at: "console.sessionKeyFile")?.text()
-    if let secret, !(32...4096).contains(secret.utf8.count) {
-      throw SettingsError("console.sessionKeyFile", "must name a file with 32 to 4096 bytes of secret text")
-    }
-    sessions = SessionKey(secret: secret.map { Array($0.utf8) }, idleTime: idleTime)
+    let keys = try reader.read(Self.keys)
+    isEnabled = keys.enabled
+    sessions = SessionKey(secret: try keys.sessionKeyFile?.bytes(32...4096), idleTime: keys.sessionSeconds)
   }
 }

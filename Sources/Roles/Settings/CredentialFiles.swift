@@ -4,6 +4,7 @@ import Foundation
 import FrontEnd
 import LocalFile
 import PushServices
+import SettingsTable
 
 /// The files of a hub's credentials, whose ids a client of Azure may read, and which it may replace if
 /// `hub.NAME.azure.updatesCredentials` is set.

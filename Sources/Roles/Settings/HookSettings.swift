@@ -1,17 +1,10 @@
 import FanfareCore
 import Hooks
+import SettingsTable
 
-/// One hook: a receiver of the outcomes of the hubs that name it in `hub.NAME.hooks`. All keys are under `hook.NAME.`.
+/// One hook: a receiver of the outcomes of the hubs that name it in `hub.NAME.hooks`.
 ///
 /// The files are read by `fanfare hooks` alone, and that of the secrets again when it changes.
-///
-/// - `url` (text): the receiver's https URL.
-/// - `secretFile` (text): a file with the secret of the signatures; see `WebhookSecrets`.
-/// - `events` (`all`, `failures` or `settled`, default `all`): the outcomes that it receives.
-/// - `allowPrivate` (default false): whether the receiver may have a private or a loopback address.
-/// - `trustRootsFile` (text): certificates (PEM) to trust instead of the system's.
-/// - `timeoutSeconds` (0.1…60, default 10): the time limit of one request.
-/// - `maximumAgeHours` (1…720, default 72): the age beyond which an event that cannot be delivered is skipped.
 struct HookSettings: Sendable {
   /// The rule of a hook's name, which is part of keys and of a consumer group.
   static let nameRule = "1 to 64 characters of a-z, 0-9 and -, not beginning with -"
@@ -25,19 +18,35 @@ struct HookSettings: Sendable {
   var hubs: Set<HubName> { configuration.hubs }
   var files: [String] { [secretFile.path] }
 
+  struct Keys: Sendable {
+    @Setting(example: "https://hooks.example.com/fanfare", "the receiver's https URL") var url: String?
+    @Setting(example: "/etc/fanfare/hook-audit", "whsec_ and base64; during a rotation a line for each of two secrets")
+    var secretFile: SecretFile?
+    @Setting("failures are outcomes that did not reach every device, settled are complete results")
+    var events = HookConfiguration.Events.all
+    @Setting("whether the receiver may have a private or loopback address") var allowPrivate = false
+    @Setting(example: "roots.pem", "replaces the system's trust roots") var trustRootsFile: String?
+    @Setting(in: 1...720, "an event that cannot be delivered for so long is skipped")
+    var maximumAgeHours = 72
+  }
+
+  static let keys = SettingsSection(
+    "hook.NAME", Keys(),
+    "Receivers of outcomes, to which `fanfare hooks` posts signed events. This one is used with hub.default.hooks: "
+      + "[audit]",
+    // A receiver that needs longer should answer first and work afterwards.
+    retired: ["timeoutSeconds": "a request may take 10 seconds"])
+
   init(_ name: String, hubs: Set<HubName>, from reader: SettingsReader) throws(SettingsError) {
     key = "hook.\(name)"
-    let url = try reader.requiredString("\(key).url", "the receiver's address")
+    let keys = try reader.read(Self.keys, of: name)
+    guard let url = keys.url else { throw SettingsError("\(key).url", "is missing: the receiver's address") }
     guard let url = HookURL(url) else { throw SettingsError("\(key).url", HookURL.rule) }
     var hook = HookConfiguration(name: name, url: url, hubs: hubs)
-    let secret = try reader.secretFile(at: "\(key).secretFile")
-    hook.events = try reader.choice("\(key).events", default: .all)
-    hook.allowsPrivate = try reader.bool("\(key).allowPrivate", default: false)
-    trustRootsFile = try reader.optionalString("\(key).trustRootsFile")
-    hook.timeout = try reader.seconds("\(key).timeoutSeconds", default: 10, in: 0.1...60)
-    let hours = try reader.int("\(key).maximumAgeHours", default: 72, in: 1...720)
-    hook.maximumAge = .seconds(Int64(hours) * 3600)
-    guard let secret else {
+    (hook.events, hook.allowsPrivate) = (keys.events, keys.allowPrivate)
+    hook.maximumAge = .seconds(3600 * keys.maximumAgeHours)
+    trustRootsFile = keys.trustRootsFile
+    guard let secret = keys.secretFile else {
       throw SettingsError("\(key).secretFile", "is missing: it \(WebhookSecrets.rule)")
     }
     secretFile = secret
@@ -68,17 +77,5 @@ struct HookSettings: Sendable {
       throw SettingsError("\(key).secretFile", WebhookSecrets.rule)
     }
     return secrets
-  }
-}
-
-extension HubSettings {
-  /// The names of the hub's hooks.
-  static func hooks(of hub: HubName, from reader: SettingsReader) throws(SettingsError) -> [String] {
-    let key = "hub.\(hub).hooks"
-    let names = try reader.strings(key)
-    guard names.count <= 16, Set(names).count == names.count, names.allSatisfy({ HubName($0) != nil }) else {
-      throw SettingsError(key, "must list at most 16 names once each: \(HookSettings.nameRule)")
-    }
-    return names
   }
 }

@@ -1,30 +1,8 @@
 package import FanfareCore
 import FrontEnd
+import SettingsTable
 
-/// One hub: its callers, and its credentials at the push services. All keys are under `hub.NAME.`.
-///
-/// - `simulator` (text): the directory of a `fanfare-dev simulator`, which replaces all three push services; the keys
-///   of the platforms are not needed. A worker waits half a minute for a simulator that is starting.
-/// - `authentication.method` (`htpasswd`, `demo` or `none`, default `htpasswd`): how passwords are checked. `demo`
-///   accepts every user whose password is the name. It requires that the front end listens on a loopback address,
-///   unless `authentication.allowRemote` is true. With `none` there are no passwords: callers have tokens, API keys or
-///   certificates.
-/// - `authentication.file` (text): the htpasswd file; bcrypt, yescrypt or SHA-512.
-/// - `authentication.everyone` (list of scopes, default `device` and `send:user`): the scopes of every authenticated
-///   user; see `Scope`.
-/// - `authentication.operators` (list of users): users that have `read:all` and `operate` in addition.
-/// - `authentication.grants` (list of texts): further scopes of a user, `user alice: send:tag send:broadcast`, or of
-///   the members of a group, `group ops: operate`.
-/// - `authentication.groupFile` (text): the groups of the users, in Apache's format (`ops: alice bob`); read again when
-///   it changes.
-/// - `authentication.token.…`: see `TokenSettings`.
-/// - `authentication.certificate.userFrom` (`uri`, `dns`, `email`, `commonName` or `none`, default `none`): the part of
-///   a client certificate that names the user; with `none`, certificates are not accepted as credentials. See
-///   `CertificateAuthenticator.UserSource`.
-/// - `hooks` (list of names): the receivers of the hub's outcomes; see `HookSettings`.
-/// - `azure.…`: see `AzureHubSettings`.
-/// - `quota.…`: see `QuotaPolicy.init(hub:from:)`.
-/// - `apns.…`, `fcm.…`, `wns.…`: see `APNsSettings`, `FCMSettings`, `WNSSettings`.
+/// One hub: its callers, and its credentials at the push services.
 package struct HubSettings: Sendable {
   /// The method that authenticates callers.
   enum AuthenticationMethod: String, CaseIterable, Sendable { case htpasswd, demo, noPasswords = "none" }
@@ -51,28 +29,69 @@ package struct HubSettings: Sendable {
   /// The most connections of one process to APNs and to FCM, or to a simulator of them.
   let maximumConnections: (apns: Int, fcm: Int)
 
+  struct Keys: Sendable {
+    @Setting("names of receivers of the hub's outcomes; see hook") var hooks: [String] = []
+    @Setting(
+      example: "fanfare-simulator",
+      "the directory of a `fanfare-dev simulator`: it serves all platforms, whose keys "
+        + "are not needed; a worker waits half a minute for one that is starting")
+    var simulator: String?
+  }
+
+  static let hubKeys = SettingsSection("hub.NAME", Keys())
+
+  struct AuthenticationKeys: Sendable {
+    @Setting(
+      "how passwords are checked; with demo the password is the user's name, on loopback addresses only; with none there "
+        + "are tokens, keys and certificates only")
+    var method = AuthenticationMethod.htpasswd
+    @Setting(example: "/etc/fanfare/htpasswd", "bcrypt, yescrypt or SHA-512") var file: String?
+    @Setting("whether demo also serves addresses other than loopback") var allowRemote = false
+    @Setting(
+      "the scopes of every user, of device, send:user, send:tag, send:broadcast, send:device, send:native, read:all "
+        + "and operate")
+    var everyone = Scope.allCases.filter(ScopePolicy.standard.contains).map(\.rawValue)
+    @Setting("users who have read:all and operate in addition") var operators: [String] = []
+    @Setting("further scopes: [\"user alice: send:tag send:broadcast\", \"group ops: operate\"]")
+    var grants: [String] = []
+    @Setting(
+      example: "/etc/fanfare/groups",
+      "the groups of the users, in Apache's format (\"ops: alice bob\"); read again "
+        + "when it changes")
+    var groupFile: String?
+  }
+
+  struct CertificateKeys: Sendable {
+    @Setting(orNothing: "none", "the part of a client certificate that names the user; none: no certificates")
+    var userFrom: CertificateAuthenticator.UserSource?
+  }
+
+  static let authenticationKeys = SettingsSection("hub.NAME.authentication", AuthenticationKeys())
+  static let certificateKeys = SettingsSection("hub.NAME.authentication.certificate", CertificateKeys())
+
   init(_ name: HubName, from reader: SettingsReader) throws(SettingsError) {
-    let prefix = "hub.\(name)"
     self.name = name
-    simulator = try reader.optionalString("\(prefix).simulator")
-    method = try reader.choice("\(prefix).authentication.method", default: .htpasswd)
-    passwordFile = try reader.optionalString("\(prefix).authentication.file")
-    allowRemote = try reader.bool("\(prefix).authentication.allowRemote", default: false)
-    groupFile = try reader.optionalString("\(prefix).authentication.groupFile")
-    policy = try ScopePolicy(under: "\(prefix).authentication", from: reader)
+    let keys = try reader.read(Self.hubKeys, of: name.rawValue)
+    let callers = try reader.read(Self.authenticationKeys, of: name.rawValue)
+    (simulator, method, passwordFile) = (keys.simulator, callers.method, callers.file)
+    (allowRemote, groupFile) = (callers.allowRemote, callers.groupFile)
+    certificateUser = try reader.read(Self.certificateKeys, of: name.rawValue).userFrom
+    policy = try ScopePolicy(callers, of: name)
+    guard keys.hooks.count <= 16, Set(keys.hooks).count == keys.hooks.count,
+      keys.hooks.allSatisfy({ HubName($0) != nil })
+    else { throw SettingsError("hub.\(name).hooks", "must list at most 16 names once each: \(HookSettings.nameRule)") }
+    hooks = keys.hooks
     // Sections of their own: a mistake in one of them hides none in another.
     tokens = reader.collect { () throws(SettingsError) in try TokenSettings(hub: name, from: reader) } ?? nil
-    certificateUser = try reader.choiceOrNone("\(prefix).authentication.certificate.userFrom")
-    hooks = try Self.hooks(of: name, from: reader)
-    azure = try AzureHubSettings(hub: name, from: reader)
+    azure = try AzureHubSettings.read(name, from: reader)
     quotas = try QuotaPolicy(hub: name, from: reader)
     apns = reader.collect { () throws(SettingsError) in try APNsSettings(hub: name, from: reader) } ?? nil
     fcm = reader.collect { () throws(SettingsError) in try FCMSettings(hub: name, from: reader) } ?? nil
-    let simulatedQuota = simulator == nil ? 0 : try FCMSettings.quota(of: name, default: 0, from: reader)
-    fcmPushesPerMinute = fcm?.maximumPerMinute ?? (simulatedQuota == 0 ? nil : simulatedQuota)
+    let fcmKeys = try reader.read(FCMSettings.keys, of: name.rawValue)
+    fcmPushesPerMinute = fcm?.maximumPerMinute ?? (simulator == nil ? nil : fcmKeys.maximumPerMinute)
     wns = reader.collect { () throws(SettingsError) in try WNSSettings(hub: name, from: reader) } ?? nil
     maximumConnections = (
-      try APNsSettings.connections(of: name, from: reader), try FCMSettings.connections(of: name, from: reader)
+      try reader.read(APNsSettings.keys, of: name.rawValue).maximumConnections, fcmKeys.maximumConnections
     )
   }
 }

@@ -2,22 +2,11 @@ import FanfareCore
 import Logging
 import PushServices
 package import RDKafka
+import SettingsTable
 
-/// TLS and authentication towards Kafka. All keys are under `kafka.security.`.
+/// TLS and authentication towards Kafka.
 ///
 /// They exist if any of the keys is set. Then TLS is on, unless `tls` is false.
-///
-/// - `tls` (true or false): false for SASL in plain text, inside a network that is trusted.
-/// - `trustRootsFile` (text): certificates (PEM) to trust instead of the system's.
-/// - `certificateFile`, `keyFile` (text): the client's certificate with its chain, and its private key (PEM).
-/// - `keyPasswordFile` (text): a file with the password of that key.
-/// - `mechanism` (`none`, `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512` or `OAUTHBEARER`, default `none`): how to
-///   authenticate by SASL. librdkafka before 2.6.1 cannot do SCRAM with Kafka 4.0 and later.
-/// - `user` (text), `passwordFile` (text): for PLAIN and SCRAM. A new password is used when the file changes.
-/// - `oauth.tokenEndpoint` (https URL), `oauth.clientID` (text), `oauth.clientSecretFile` (text), `oauth.scope` (text):
-///   for OAUTHBEARER, the client credentials grant. The secret is read for each request for a token.
-/// - `oauth.extensions` (list of `key=value`): SASL extensions, such as `logicalCluster=lkc-1`.
-/// - `oauth.trustRootsFile` (text): certificates (PEM) to trust for the token endpoint instead of the system's.
 package struct KafkaSecuritySettings: Sendable {
   enum Mechanism: String, CaseIterable, Sendable {
     case none
@@ -42,20 +31,30 @@ package struct KafkaSecuritySettings: Sendable {
     "ssl.certificate.location", "ssl.key.location", "ssl.key.password",
   ]
 
+  struct Keys: Sendable {
+    @Setting(example: true, "false: SASL in plain text, inside a network that is trusted") var tls: Bool?
+    @Setting(example: "roots.pem", "replaces the system's trust roots") var trustRootsFile: String?
+    @Setting(example: "/etc/fanfare/kafka.pem", "the client's certificate with its chain") var certificateFile: String?
+    @Setting(example: "/etc/fanfare/kafka-key.pem", "its private key") var keyFile: SecretFile?
+    @Setting(example: "/etc/fanfare/kafka-key-password", "the password of that key") var keyPasswordFile: SecretFile?
+    @Setting("how to authenticate by SASL; librdkafka before 2.6.1 cannot do SCRAM with Kafka 4.0 and later")
+    var mechanism = Mechanism.none
+    @Setting(example: "fanfare", "for PLAIN and SCRAM") var user: String?
+    @Setting(example: "/etc/fanfare/kafka-password", "read again when it changes") var passwordFile: SecretFile?
+  }
+
+  static let keys = SettingsSection("kafka.security", Keys(), "Any key that is set turns TLS on.")
+
   init?(from reader: SettingsReader) throws(SettingsError) {
-    let prefix = "kafka.security"
-    let trustRoots = try reader.optionalString("\(prefix).trustRootsFile")
-    let certificate = try reader.optionalString("\(prefix).certificateFile")
-    let key = try reader.secretFile(at: "\(prefix).keyFile")
-    let keyPassword = try reader.secretFile(at: "\(prefix).keyPasswordFile")
-    let mechanism: Mechanism = try reader.choice("\(prefix).mechanism", default: .none)
-    let user = try reader.optionalString("\(prefix).user")
-    let passwordFile = try reader.secretFile(at: "\(prefix).passwordFile")
-    let oauth = try OAuthSettings(from: reader)
+    let keys = try reader.read(Self.keys)
+    let (prefix, mechanism) = (Self.keys.prefix, keys.mechanism)
+    let (trustRoots, certificate, key) = (keys.trustRootsFile, keys.certificateFile, keys.keyFile)
+    let (keyPassword, user, passwordFile) = (keys.keyPasswordFile, keys.user, keys.passwordFile)
+    let oauth = try reader.read(OAuthSettings.keys)
     let isMeant =
       trustRoots != nil || certificate != nil || key != nil || mechanism != .none || user != nil || passwordFile != nil
       || oauth.isMeant
-    let wantsTLS = try reader.bool("\(prefix).tls", default: isMeant)
+    let wantsTLS = keys.tls ?? isMeant
     guard isMeant || wantsTLS else { return nil }
 
     guard wantsTLS || (trustRoots == nil && certificate == nil && key == nil) else {
@@ -112,50 +111,42 @@ package struct KafkaSecuritySettings: Sendable {
   }
 }
 
-/// The keys `kafka.security.oauth.…`; see ``KafkaSecuritySettings``.
-private struct OAuthSettings {
-  private static let prefix = "kafka.security.oauth"
+/// OAuth 2 tokens for Kafka by the client credentials grant. The secret is read for each request for a token.
+struct OAuthSettings: Sendable {
+  @Setting(example: "https://login.example.com/oauth2/token", "of the identity provider") var tokenEndpoint: String?
+  @Setting(example: "fanfare", "of the client credentials grant") var clientID: String?
+  @Setting(example: "/etc/fanfare/kafka-client-secret", "read for each token") var clientSecretFile: SecretFile?
+  @Setting(example: "kafka", "of the tokens") var scope: String?
+  @Setting("SASL extensions: [\"logicalCluster=lkc-1\", …]") var extensions: [String: String] = [:]
+  @Setting(contents: "roots.pem", "for the token endpoint; replaces the system's trust roots")
+  var trustRootsFile: String?
 
-  let tokenEndpoint: String?
-  let clientID: String?
-  let secret: SecretFile?
-  let scope: String?
-  let extensions: [String: String]
-  let trustRoots: String?
-
-  init(from reader: SettingsReader) throws(SettingsError) {
-    tokenEndpoint = try reader.optionalString("\(Self.prefix).tokenEndpoint")
-    clientID = try reader.optionalString("\(Self.prefix).clientID")
-    secret = try reader.secretFile(at: "\(Self.prefix).clientSecretFile")
-    scope = try reader.optionalString("\(Self.prefix).scope")
-    extensions = try reader.pairs("\(Self.prefix).extensions")
-    trustRoots = try reader.contents(ofFileAt: "\(Self.prefix).trustRootsFile")
-  }
+  static let keys = SettingsSection("kafka.security.oauth", OAuthSettings(), "For OAUTHBEARER.")
 
   var isMeant: Bool {
-    tokenEndpoint != nil || clientID != nil || secret != nil || scope != nil || !extensions.isEmpty
-      || trustRoots != nil
+    tokenEndpoint != nil || clientID != nil || clientSecretFile != nil || scope != nil || !extensions.isEmpty
+      || trustRootsFile != nil
   }
 
   func source() throws(SettingsError) -> OAuthTokenSource {
     func required<Value>(_ name: String, _ value: Value?) throws(SettingsError) -> Value {
-      guard let value else { throw SettingsError("\(Self.prefix).\(name)", "is missing: OAUTHBEARER needs it") }
+      guard let value else { throw SettingsError("\(Self.keys.prefix).\(name)", "is missing: OAUTHBEARER needs it") }
       return value
     }
     let endpoint = try required("tokenEndpoint", tokenEndpoint)
     let client = try required("clientID", clientID)
-    let secret = try required("clientSecretFile", secret)
+    let secret = try required("clientSecretFile", clientSecretFile)
     _ = try secret.text()
     do throws(PushConfigurationError) {
       let credentials = try ClientCredentials(
-        endpoint: endpoint, clientID: client, scope: scope, trustRoots: trustRoots,
+        endpoint: endpoint, clientID: client, scope: scope, trustRoots: trustRootsFile,
         logger: Logger(label: "fanfare.kafka"))
       return OAuthTokenSource(principal: client, extensions: extensions, clock: SystemWallClock()) {
         try await credentials.token(secret: try secret.text())
       }
     } catch {
       let name = error.field == "tokenEndpoint" ? error.field : "trustRootsFile"
-      throw SettingsError("\(Self.prefix).\(name)", error.problem)
+      throw SettingsError("\(Self.keys.prefix).\(name)", error.problem)
     }
   }
 }

@@ -1,28 +1,8 @@
 package import FanfareCore
 package import RDKafka
+package import SettingsTable
 
 /// The connection to Kafka, and the properties of the topics.
-///
-/// - `kafka.bootstrapServers` (text): `host:port`, several separated by commas. A role that uses Kafka needs this or
-///   `kafka.bootstrapServersFile`. Both together are an error, except that a key in the environment overrides the other
-///   one in the file.
-/// - `kafka.bootstrapServersFile` (text): a file with these addresses, as `fanfare-dev broker` writes it. A role reads
-///   it at its start; the api, the worker and the ledger wait half a minute for it.
-/// - `kafka.topicPrefix` (text, default `fanfare`): the beginning of the names of all topics and consumer groups.
-/// - `kafka.retryDelays` (list of whole seconds, 1…86400, default 15, 60, 300): the delays of the retry topics, one
-///   topic each. With an empty list all retries wait in the workers' memory.
-/// - `kafka.ingressTopics` (true or false, default false): whether each hub has an ingress topic,
-///   `<kafka.topicPrefix>.sends.<hub>`, to which front ends and other backends produce its sends. Workers enforce the
-///   hub and move the sends to the sends topic.
-/// - `kafka.partitions` (1…1000, default 64): the partitions of each topic that `fanfare topics create` makes. Only the
-///   status topic has a quarter of them and a retry topic an eighth, rounded down and at least one, and the pulse topic
-///   has one. This many workers, and a quarter of this many ledgers, can share the work.
-/// - `kafka.replicationFactor` (1…10, default 3): the replicas of each topic that `fanfare topics create` makes.
-/// - `kafka.durabilityCheck` (`refuse`, `warn` or `off`, default `refuse`): whether a role starts when the topics can lose
-///   acknowledged sends, because of too few replicas (fewer than `kafka.replicationFactor`) or of other settings.
-/// - `kafka.security.…`: TLS and authentication; see ``KafkaSecuritySettings``.
-/// - `kafka.properties` (list of `key=value`): further librdkafka properties, for example `socket.timeout.ms=30000`.
-/// - `kafka.passwordFile` (text): a file with the value of the property `sasl.password`.
 package struct KafkaSettings: Sendable, CustomReflectable {
   package var bootstrapServers: String?
   let bootstrapServersFile: String?
@@ -37,10 +17,40 @@ package struct KafkaSettings: Sendable, CustomReflectable {
   /// The kind of cluster. No configuration key of the product sets it.
   package var profile = ClusterProfile()
 
+  struct Keys: Sendable {
+    @Setting(example: "127.0.0.1:9092", isGiven: true, "host:port; separate several by commas")
+    var bootstrapServers: String?
+    @Setting(
+      example: "broker",
+      "a file with these addresses in place of bootstrapServers, such as `fanfare-dev broker` "
+        + "writes; the api, the worker and the ledger wait half a minute for it")
+    var bootstrapServersFile: String?
+    @Setting("the beginning of the names of all topics and consumer groups") var topicPrefix = "fanfare"
+    @Setting(
+      in: 1...1000,
+      "partitions of each topic that is created; the status topic gets a quarter of this and a retry "
+        + "topic an eighth, but at least one")
+    var partitions = 64
+    @Setting(in: 1...86_400, atMost: 10, "seconds, at least one; a retry topic for each delay")
+    var retryDelays = Topics.defaultRetryDelays
+    @Setting(in: 1...10, "of each topic that is created, and the fewest that a topic may have")
+    var replicationFactor = 3
+    @Setting(
+      "whether sends of a hub go through a topic of its own, fanfare.sends.<hub>, to which other backends produce too")
+    var ingressTopics = false
+    @Setting("what a role does at its start when topics can lose acknowledged sends; with refuse it ends")
+    var durabilityCheck = DurabilityPolicy.refuse
+    @Setting("further librdkafka properties: [\"socket.timeout.ms=30000\", …]") var properties: [String: String] = [:]
+    @Setting(example: "/etc/fanfare/kafka-password", "contains the value of the property sasl.password")
+    var passwordFile: SecretFile?
+  }
+
+  static let keys = SettingsSection("kafka", Keys())
+
   init(hubs: [HubName], from reader: SettingsReader) throws(SettingsError) {
+    let keys = try reader.read(Self.keys)
     (bootstrapServers, bootstrapServersFile) = try reader.oneOf("kafka.bootstrapServers", "kafka.bootstrapServersFile")
-    let prefix = try reader.string("kafka.topicPrefix", default: "fanfare")
-    let isSound = prefix.utf8.allSatisfy { byte in
+    let isSound = keys.topicPrefix.utf8.allSatisfy { byte in
       switch byte {
       case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
         UInt8(ascii: "0")...UInt8(ascii: "9"),
@@ -49,19 +59,19 @@ package struct KafkaSettings: Sendable, CustomReflectable {
       default: false
       }
     }
-    guard isSound, prefix.utf8.count <= 100 else {
+    guard isSound, keys.topicPrefix.utf8.count <= 100 else {
       throw SettingsError("kafka.topicPrefix", "must be 1 to 100 characters of A–Z a–z 0–9 . _ -")
     }
-    var topics = Topics(
-      prefix: prefix,
-      retryDelays: try reader.ints("kafka.retryDelays", default: Topics.defaultRetryDelays, in: 1...86_400, atMost: 10))
-    if try reader.bool("kafka.ingressTopics", default: false) { topics.ingressHubs = Set(hubs) }
+    guard !keys.retryDelays.isEmpty else {
+      throw SettingsError("kafka.retryDelays", "must name at least one delay: there is no mode without retry topics")
+    }
+    var topics = Topics(prefix: keys.topicPrefix, retryDelays: keys.retryDelays)
+    if keys.ingressTopics { topics.ingressHubs = Set(hubs) }
     self.topics = topics
-    partitions = try reader.int("kafka.partitions", default: 64, in: 1...1000)
-    replicationFactor = try reader.int("kafka.replicationFactor", default: 3, in: 1...10)
-    durabilityCheck = try reader.choice("kafka.durabilityCheck", default: .refuse)
-    var properties = try reader.pairs("kafka.properties")
-    let passwordFile = try reader.secretFile(at: "kafka.passwordFile")
+    (partitions, replicationFactor) = (keys.partitions, keys.replicationFactor)
+    durabilityCheck = keys.durabilityCheck
+    var properties = keys.properties
+    let passwordFile = keys.passwordFile
     if let passwordFile { properties["sasl.password"] = try passwordFile.text() }
     self.properties = properties
     security = try KafkaSecuritySettings(from: reader)
@@ -130,14 +140,5 @@ extension Topics {
     if name == status { return max(1, partitions / 4) }
     if name == pulse { return 1 }
     return retries.contains { $0.name == name } ? max(1, partitions / 8) : partitions
-  }
-}
-
-extension String {
-  /// The text without the characters at its end that satisfy the condition.
-  package func trimmingSuffix(while condition: (Character) -> Bool) -> String {
-    var rest = self[...]
-    while let last = rest.last, condition(last) { rest.removeLast() }
-    return String(rest)
   }
 }

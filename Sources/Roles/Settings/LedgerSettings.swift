@@ -3,27 +3,31 @@ package import Ledger
 import LocalFile
 package import Logging
 package import PostgreSQL
+import SettingsTable
 
 /// The ledger's store: a local SQLite file, or a PostgreSQL database that several ledgers share.
-///
-/// - `ledger.path` (text, default `fanfare-ledger.sqlite`): the file, used if `ledger.postgres.url` is absent.
-/// - `ledger.postgres.*`: the database; see `PostgreSQLConfiguration`. `maximumConnections` is 4 by default, and at
-///   least 2: one of them drops old days while another writes sends.
-/// - `ledger.retentionDays` (1…3650, default 30): the time for which a settled send can be looked up.
-/// - `ledger.devicesKept` (0…100000, default 100): the most devices of a send whose outcomes are kept one by one; of a
-///   larger send only the counts are kept.
 package struct LedgerSettings: Sendable {
   /// The file, used if there is no database.
   let store: LedgerStoreConfiguration
   /// The database; nil to use the file.
   let postgreSQL: PostgreSQLLedgerConfiguration?
 
+  struct Keys: Sendable {
+    @Setting("written by the ledger, read by the api on this machine") var path = "fanfare-ledger.sqlite"
+    @Setting(in: 1...3650, "how long a settled send can be looked up") var retentionDays = 30
+    @Setting(in: 0...100_000, "for a send to more devices only the counts are kept") var devicesKept = 100
+  }
+
+  static let keys = SettingsSection("ledger", Keys())
+  // One connection drops old days while another writes sends.
+  static let databaseKeys = DatabaseKeys.section("ledger.postgres", connections: 4, fewest: 2)
+
   init(from reader: SettingsReader) throws(SettingsError) {
-    var store = LedgerStoreConfiguration(path: try reader.string("ledger.path", default: "fanfare-ledger.sqlite"))
-    store.retention = .seconds(86_400 * (try reader.int("ledger.retentionDays", default: 30, in: 1...3650)))
-    store.maximumDevices = try reader.int("ledger.devicesKept", default: store.maximumDevices, in: 0...100_000)
+    let keys = try reader.read(Self.keys)
+    var store = LedgerStoreConfiguration(path: keys.path)
+    (store.retention, store.maximumDevices) = (.seconds(86_400 * keys.retentionDays), keys.devicesKept)
     self.store = store
-    var postgreSQL = try PostgreSQLConfiguration("ledger.postgres", connections: 4, fewest: 2, from: reader)
+    var postgreSQL = try PostgreSQLConfiguration(Self.databaseKeys, from: reader)
       .map(PostgreSQLLedgerConfiguration.init(database:))
     postgreSQL?.retention = store.retention
     postgreSQL?.maximumDevices = store.maximumDevices

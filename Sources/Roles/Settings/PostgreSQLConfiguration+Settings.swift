@@ -1,41 +1,52 @@
 import PostgreSQL
+import SettingsTable
+
+/// The keys of a database: `registry.postgres` and `ledger.postgres`.
+struct DatabaseKeys: Sendable {
+  private static let standard = PostgreSQLConfiguration(connection: "")
+
+  @Setting(
+    example: "postgresql://fanfare@db.example.com/fanfare?sslmode=verify-full", "libpq's connection string")
+  var url: String?
+  @Setting(example: "/etc/fanfare/database-password", "or set PGPASSFILE in the environment")
+  var passwordFile: SecretFile?
+  @Setting var maximumConnections: Int
+  @Setting(in: 0.1...600, "the server cancels a statement after this time")
+  var statementSeconds = standard.statementTimeout
+  @Setting(in: 0.1...600, "the longest wait for a free connection") var waitSeconds = standard.waitLimit
+
+  /// The section under a prefix, with its own number of connections.
+  static func section(_ prefix: String, connections: Int, fewest: Int = 1) -> SettingsSection<Self> {
+    SettingsSection(
+      prefix, Self(_maximumConnections: Setting(wrappedValue: connections, in: fewest...1000, "per process")),
+      "Replaces the file; all machines share the database.",
+      // A connection string can have libpq's own connect_timeout.
+      retired: ["connectSeconds": "an attempt to connect may take 5 seconds, unless url has a connect_timeout"])
+  }
+
+  private init(_maximumConnections: Setting<Int>) { self._maximumConnections = _maximumConnections }
+}
 
 extension PostgreSQLConfiguration {
-  /// Reads the database of a section such as `ledger.postgres`; nil if the section has no `url`.
+  /// Reads the database of a section; nil if the section has no `url`.
   ///
   /// Throws if the section has no `url`, but other keys show that a database is wanted.
-  ///
-  /// - `url` (text): libpq's connection string, `postgresql://user@host/database?sslrootcert=…`.
-  /// - `passwordFile` (text): a file with the password, if the connection string has none.
-  /// - `maximumConnections` (1…1000): the most connections of each process.
-  /// - `connectSeconds` (seconds, default 5): the time limit of one attempt to connect.
-  /// - `statementSeconds` (seconds, default 10): the time limit of a statement, after which the server cancels it.
-  /// - `waitSeconds` (seconds, default 5): the time limit of a wait for a free connection.
-  init?(
-    _ section: String, connections: Int, fewest: Int = 1, from reader: SettingsReader
-  ) throws(SettingsError) {
-    let url = try reader.optionalString("\(section).url")
-    self.init(connection: url ?? "")
-    password = try reader.secretFile(at: "\(section).passwordFile")?.text()
-    maximumConnections = try reader.int("\(section).maximumConnections", default: connections, in: fewest...1000)
-    connectTimeout = try reader.seconds("\(section).connectSeconds", default: 5, in: 2...600)
-    statementTimeout = try reader.seconds("\(section).statementSeconds", default: 10, in: 0.1...600)
-    waitLimit = try reader.seconds("\(section).waitSeconds", default: 5, in: 0.1...600)
+  init?(_ section: SettingsSection<DatabaseKeys>, from reader: SettingsReader) throws(SettingsError) {
+    let keys = try reader.read(section)
+    self.init(connection: keys.url ?? "")
+    maximumConnections = keys.maximumConnections
+    (statementTimeout, waitLimit) = (keys.statementSeconds, keys.waitSeconds)
+    password = try keys.passwordFile?.text()
     do throws(PostgreSQLError) { try validate() } catch {
       throw SettingsError(
-        "\(section).url",
+        "\(section.prefix).url",
         "must be a connection string that libpq reads: postgresql://user@host/database?sslmode=verify-full")
     }
-    guard url == nil else { return }
+    guard keys.url == nil else { return }
     // The example file lists these keys with their defaults and no `url`, so only other values mean that a database is
     // wanted.
-    let names: [(name: String, isMeant: Bool)] = [
-      ("passwordFile", password != nil), ("maximumConnections", maximumConnections != connections),
-      ("connectSeconds", connectTimeout != .seconds(5)), ("statementSeconds", statementTimeout != .seconds(10)),
-      ("waitSeconds", waitLimit != .seconds(5)),
-    ]
-    if let name = names.first(where: { $0.isMeant })?.name {
-      throw SettingsError("\(section).url", "is missing: \(name) is given without it")
+    if let name = section.changes(in: keys).first {
+      throw SettingsError("\(section.prefix).url", "is missing: \(name) is given without it")
     }
     return nil
   }

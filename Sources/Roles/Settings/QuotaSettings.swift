@@ -1,51 +1,59 @@
 import FanfareCore
+import SettingsTable
 
-/// The quotas of a hub's callers, shared by all front ends. All keys are under `hub.NAME.quota.`; 0 means no limit.
-///
-/// - `sendsPerSecond` (0…1000000, default 1000): the sends of one caller; each line of a batch counts as a send.
-/// - `burst` (0…100000000, default 60000 if `sendsPerSecond` has its default, else 0): the most sends at once after a
-///   pause; 0: the same as `sendsPerSecond`.
-/// - `devicesPerDay` (default 100000000): the devices that a caller's broadcasts address, by an estimate.
-/// - `openBroadcasts` (default 100): broadcasts to many devices, scheduled ones included, that have not ended.
-/// - `registrationsPerDay` (default 10000): registrations made or renewed.
-/// - `storedBytesPerDay` (default 4294967296): secure payloads, scheduled sends and idempotency claims.
-/// - `scheduledSends` (default 100000): scheduled sends that wait.
-/// - `scheduledBytes` (default 268435456): the bytes of scheduled sends that wait or were cancelled.
-/// - `failedLoginsPerDay` (default 5000): failed logins under a user's name, at addresses where the user was not
-///   authenticated lately.
-/// - `readsPerSecond` (0…1000000, default 500): a caller's requests that read registrations, sends and dead letters;
-///   ten times as many at once.
-/// - `exceptions` (list of `user NAME: QUOTA=NUMBER …`): users with other quotas, by the names `sends`, `burst`,
-///   `devices`, `openBroadcasts`, `registrations`, `storedBytes`, `scheduledSends`, `scheduledBytes`,
-///   `failedLogins` and `reads`.
-extension QuotaPolicy {
-  init(hub: HubName, from reader: SettingsReader) throws(SettingsError) {
-    let section = "hub.\(hub).quota"
-    let most = 1_000_000_000_000
-    var limits = QuotaLimits()
-    func read(
-      _ key: String, _ path: WritableKeyPath<QuotaLimits, Int>, upTo maximum: Int
-    ) throws(SettingsError) {
-      limits[keyPath: path] = try reader.int("\(section).\(key)", default: limits[keyPath: path], in: 0...maximum)
-    }
-    let defaultRate = limits.sendsPerSecond
-    try read("sendsPerSecond", \.sendsPerSecond, upTo: 1_000_000)
+/// The keys of a hub's quotas.
+struct QuotaKeys: Sendable {
+  private static let standard = QuotaLimits()
+  static let most = 1_000_000_000_000
+
+  @Setting(in: 0...1_000_000, "each line of a batch counts as a send") var sendsPerSecond = standard.sendsPerSecond
+  @Setting(
+    in: 0...100_000_000, example: standard.sendBurst,
+    "sends at once after a pause; by default as many as "
+      + "shown, or the number of a sendsPerSecond that is not the default; 0: the same as sendsPerSecond")
+  var burst: Int?
+  @Setting(in: 0...most, "devices that broadcasts address, by an estimate") var devicesPerDay = standard.devicesPerDay
+  @Setting(in: 0...10_000, "broadcasts to many devices, scheduled ones included, that have not ended")
+  var openBroadcasts = standard.openBroadcasts
+  @Setting(in: 0...most, "registrations made or renewed") var registrationsPerDay = standard.registrationsPerDay
+  @Setting(in: 0...most, "secure payloads, scheduled sends and idempotency claims")
+  var storedBytesPerDay = standard.storedBytesPerDay
+  @Setting(in: 0...most, "scheduled sends that wait") var scheduledSends = standard.scheduledSends
+  @Setting(in: 0...most, "the bytes of scheduled sends that wait or were cancelled")
+  var scheduledBytes = standard.scheduledBytes
+  @Setting(in: 0...most, "failed logins under a user's name, where the user did not log in lately")
+  var failedLoginsPerDay = standard.failedLoginsPerDay
+  @Setting(in: 0...1_000_000, "requests that read registrations, sends, dead letters; ten times as many at once")
+  var readsPerSecond = standard.readsPerSecond
+  @Setting("users with other quotas: [\"user backend: sends=0 scheduledSends=1000000\"]")
+  var exceptions: [String] = []
+
+  static let keys = SettingsSection(
+    "hub.NAME.quota", QuotaKeys(), "The quotas of each caller, shared by all apis. 0: no limit.")
+
+  var limits: QuotaLimits {
+    var limits = Self.standard
     // A rate that was chosen without a burst had no burst before there was a default.
-    if limits.sendsPerSecond != defaultRate { limits.sendBurst = 0 }
-    try read("burst", \.sendBurst, upTo: 100_000_000)
-    try read("devicesPerDay", \.devicesPerDay, upTo: most)
-    try read("openBroadcasts", \.openBroadcasts, upTo: 10_000)
-    try read("registrationsPerDay", \.registrationsPerDay, upTo: most)
-    try read("storedBytesPerDay", \.storedBytesPerDay, upTo: most)
-    try read("scheduledSends", \.scheduledSends, upTo: most)
-    try read("scheduledBytes", \.scheduledBytes, upTo: most)
-    try read("failedLoginsPerDay", \.failedLoginsPerDay, upTo: most)
-    try read("readsPerSecond", \.readsPerSecond, upTo: 1_000_000)
+    limits.sendBurst = burst ?? (sendsPerSecond == limits.sendsPerSecond ? limits.sendBurst : 0)
+    limits.sendsPerSecond = sendsPerSecond
+    (limits.devicesPerDay, limits.registrationsPerDay) = (devicesPerDay, registrationsPerDay)
+    (limits.storedBytesPerDay, limits.openBroadcasts) = (storedBytesPerDay, openBroadcasts)
+    (limits.scheduledSends, limits.scheduledBytes) = (scheduledSends, scheduledBytes)
+    (limits.failedLoginsPerDay, limits.readsPerSecond) = (failedLoginsPerDay, readsPerSecond)
+    return limits
+  }
+}
+
+extension QuotaPolicy {
+  /// Reads the quotas of a hub's callers.
+  init(hub: HubName, from reader: SettingsReader) throws(SettingsError) {
+    let keys = try reader.read(QuotaKeys.keys, of: hub.rawValue)
+    let limits = keys.limits
     var exceptions: [String: QuotaLimits] = [:]
-    for text in try reader.strings("\(section).exceptions") {
-      guard let (user, own) = Self.exception(text, from: limits, upTo: most) else {
+    for text in keys.exceptions {
+      guard let (user, own) = Self.exception(text, from: limits, upTo: QuotaKeys.most) else {
         throw SettingsError(
-          "\(section).exceptions",
+          "hub.\(hub).quota.exceptions",
           "must be a list of \"user NAME: QUOTA=NUMBER …\" with the quotas "
             + QuotaLimits.fields.keys.sorted().joined(separator: ", "))
       }

@@ -4,22 +4,9 @@ import LocalFile
 package import Logging
 package import PostgreSQL
 package import Registry
+import SettingsTable
 
 /// The registry's store: a local SQLite file, or a PostgreSQL database that many machines share.
-///
-/// - `registry.path` (text, default `fanfare-registry.sqlite`): the file, used if `registry.postgres.url` is absent.
-/// - `registry.maximumDevicesPerUser` (0…100000, default 200): at a registration beyond it the user's device that was not
-///   seen for the longest time is removed; 0: no limit.
-/// - `registry.quarantineDays` (0…365, default 7): how long a registration can come back whose handle a push
-///   service called dead or that was surplus; 0: it is removed at once.
-/// - `registry.postgres.url` (text): libpq's connection string,
-///   `postgresql://user@host/database?sslrootcert=…`.
-/// - `registry.postgres.passwordFile` (text): a file with the password, if the connection string has none.
-/// - `registry.postgres.maximumConnections` (1…1000, default 8): the most connections of each process.
-/// - `registry.postgres.connectSeconds` (seconds, default 5): the time limit of one attempt to connect.
-/// - `registry.postgres.statementSeconds` (seconds, default 10): the time limit of a statement, after which the server
-///   cancels it.
-/// - `registry.postgres.waitSeconds` (seconds, default 5): the time limit of a wait for a free connection.
 package struct RegistrySettings: Sendable {
   /// The requirements on a registration store.
   package typealias Store = DeviceRegistry & RegistrationDirectory & RegistrationInquiry & SecurePayloadStore
@@ -35,14 +22,37 @@ package struct RegistrySettings: Sendable {
   let postgreSQL: PostgreSQLConfiguration?
   /// The limits of the registrations.
   package let limits: RegistrationLimits
+  /// The time without contact after which a registration expires; nil for never.
+  let lifetime: Duration?
+
+  struct Keys: Sendable {
+    @Setting("shared by the api and the workers on this machine") var path = "fanfare-registry.sqlite"
+    @Setting(
+      in: 0...100_000,
+      "a user's registration beyond this removes the device whose app was silent for the longest "
+        + "time; 0: no limit")
+    var maximumDevicesPerUser = 200
+    @Setting(
+      in: 0...365,
+      "a registration whose handle a push service calls dead, or that is surplus, can come back for this "
+        + "time; 0: never")
+    var quarantineDays = 7
+    @Setting(in: 0...3650, "a registration is removed when its app was silent for this long; 0: never")
+    var expireAfterDays = 0
+  }
+
+  static let keys = SettingsSection("registry", Keys())
+  static let databaseKeys = DatabaseKeys.section("registry.postgres", connections: 8)
 
   init(from reader: SettingsReader) throws(SettingsError) {
-    path = try reader.string("registry.path", default: "fanfare-registry.sqlite")
+    let keys = try reader.read(Self.keys)
+    path = keys.path
     var limits = RegistrationLimits()
-    limits.maximumDevicesPerUser = try reader.int("registry.maximumDevicesPerUser", default: 200, in: 0...100_000)
-    limits.quarantine = .seconds(86_400 * (try reader.int("registry.quarantineDays", default: 7, in: 0...365)))
+    limits.maximumDevicesPerUser = keys.maximumDevicesPerUser
+    limits.quarantine = .seconds(86_400 * keys.quarantineDays)
     self.limits = limits
-    postgreSQL = try PostgreSQLConfiguration("registry.postgres", connections: 8, from: reader)
+    lifetime = keys.expireAfterDays == 0 ? nil : .seconds(86_400 * keys.expireAfterDays)
+    postgreSQL = try PostgreSQLConfiguration(Self.databaseKeys, from: reader)
   }
 
   /// The file's path; nil if there is a database.

@@ -1,20 +1,20 @@
 import FanfareCore
 import FrontEnd
+import SettingsTable
 
 extension ScopePolicy {
-  /// Reads the keys `everyone`, `operators` and `grants` under a prefix.
-  init(under prefix: String, from reader: SettingsReader) throws(SettingsError) {
-    let standard = Scope.allCases.filter(Self.standard.contains).map(\.rawValue)
-    let key = "\(prefix).everyone"
-    let everyone = try Self.scopes(try reader.strings(key, default: standard), of: key)
+  /// Makes the policy of the keys `everyone`, `operators` and `grants`.
+  init(_ keys: HubSettings.AuthenticationKeys, of hub: HubName) throws(SettingsError) {
+    let prefix = "hub.\(hub).authentication"
+    let everyone = try Self.scopes(keys.everyone, of: "\(prefix).everyone")
     var (users, groups): ([ExactName: Set<Scope>], [ExactName: Set<Scope>]) = ([:], [:])
-    for user in try reader.strings("\(prefix).operators") {
+    for user in keys.operators {
       guard UserName.isValid(user) else {
         throw SettingsError("\(prefix).operators", "must be a list of user names: \(UserName.rule)")
       }
       users[ExactName(user), default: []].formUnion([.readAll, .operate])
     }
-    for grant in try reader.strings("\(prefix).grants") {
+    for grant in keys.grants {
       let key = "\(prefix).grants"
       // User names have no colon.
       let parts = grant.split(separator: ":", maxSplits: 1)

@@ -1,54 +1,61 @@
 import FanfareCore
 import FoundationEssentials
 package import FrontEnd
+package import SettingsTable
 
 /// The front end's address and limits.
-///
-/// - `api.host` (text, default `127.0.0.1`), `api.port` (0…65535, default 8080)
-/// - `api.maximumConnections` (1…1000000, default 8192): when there are more, those that are idle longest are closed.
-/// - `api.maximumConnectionsPerAddress` (1…1000000, default 1024): of one address; trusted proxies are exempt.
-/// - `api.maximumBodyBytesInMemory` (1048576…1099511627776, default 67108864): the most bytes of all bodies together.
-/// - `api.maximumAnswerBytesInMemory` (1048576…1099511627776, default 67108864): the most bytes of all answers that
-///   clients have not taken yet.
-/// - `api.proxies` (list of addresses and CIDR ranges, default none): the proxies from which `X-Forwarded-For` is
-///   believed. Without TLS they are required beyond loopback, and only they are answered there.
-/// - `api.allowedOrigins` (list of origins, default none): web sites whose pages may use a browser's Basic credentials
-///   and client certificates.
-/// - `api.tls.…`: see `TLSSettings`.
-/// - `api.securePayloadSeconds` (1…2419200, default 86400): the time for which a recipient can fetch a secure payload.
-/// - `api.announceFile` (text): the file in which the role writes its `host:port` once it listens, for scripts that let
-///   the kernel choose the port.
 package struct APISettings: Sendable {
   package let frontEnd: FrontEndConfiguration
   let tls: TLSSettings?
   let announceFile: String?
 
+  private static let standard = FrontEndConfiguration()
+
+  struct Keys: Sendable {
+    @Setting("the address to listen on") var host = standard.host
+    @Setting(in: 0...65535, "0: the kernel chooses") var port = standard.port
+    @Setting(in: 1...1_000_000, "when there are more, those that are idle longest are closed")
+    var maximumConnections = standard.maximumConnections
+    @Setting(in: 1...1_000_000, "of IPv6 addresses the first 64 bits count; proxies are exempt")
+    var maximumConnectionsPerAddress = standard.maximumConnectionsPerAddress
+    @Setting(in: 1_048_576...1_099_511_627_776, "of all request bodies together")
+    var maximumBodyBytesInMemory = standard.maximumBodyBytesInMemory
+    @Setting(in: 1_048_576...1_099_511_627_776, "of all answers together that clients have not read yet")
+    var maximumAnswerBytesInMemory = standard.maximumAnswerBytesInMemory
+    @Setting("addresses and CIDR ranges of the proxies that end TLS, and from which X-Forwarded-For is believed")
+    var proxies: [String] = []
+    @Setting("web sites whose pages may use a browser's Basic credentials or certificates")
+    var allowedOrigins: [String] = []
+    @Setting(in: 1...2_419_200, "how long a recipient can fetch a secure payload")
+    var securePayloadSeconds = standard.securePayloadLifetime
+    @Setting(example: "api.address", "the file to which the role writes its host:port once it listens")
+    var announceFile: String?
+  }
+
+  static let keys = SettingsSection("api", Keys())
+
   init(from reader: SettingsReader, topics: Topics, logins: LoginLimits) throws(SettingsError) {
-    var frontEnd = FrontEndConfiguration()
+    let keys = try reader.read(Self.keys)
+    var frontEnd = Self.standard
+    (frontEnd.host, frontEnd.port) = (keys.host, keys.port)
+    frontEnd.maximumConnections = keys.maximumConnections
+    frontEnd.maximumConnectionsPerAddress = keys.maximumConnectionsPerAddress
+    frontEnd.maximumBodyBytesInMemory = keys.maximumBodyBytesInMemory
+    frontEnd.maximumAnswerBytesInMemory = keys.maximumAnswerBytesInMemory
+    frontEnd.securePayloadLifetime = keys.securePayloadSeconds
     frontEnd.topics = topics
     frontEnd.logins = logins
-    frontEnd.host = try reader.string("api.host", default: frontEnd.host)
-    frontEnd.port = try reader.int("api.port", default: frontEnd.port, in: 0...65535)
-    frontEnd.maximumConnections = try reader.int(
-      "api.maximumConnections", default: frontEnd.maximumConnections, in: 1...1_000_000)
-    frontEnd.securePayloadLifetime = try reader.seconds("api.securePayloadSeconds", default: 86_400, in: 1...2_419_200)
-    frontEnd.maximumConnectionsPerAddress = try reader.int(
-      "api.maximumConnectionsPerAddress", default: frontEnd.maximumConnectionsPerAddress, in: 1...1_000_000)
-    frontEnd.maximumBodyBytesInMemory = try reader.int(
-      "api.maximumBodyBytesInMemory", default: frontEnd.maximumBodyBytesInMemory, in: 1_048_576...1_099_511_627_776)
-    frontEnd.maximumAnswerBytesInMemory = try reader.int(
-      "api.maximumAnswerBytesInMemory", default: frontEnd.maximumAnswerBytesInMemory, in: 1_048_576...1_099_511_627_776)
-    guard let proxies = TrustedProxies(try reader.strings("api.proxies")) else {
+    guard let proxies = TrustedProxies(keys.proxies) else {
       throw SettingsError("api.proxies", "must be a list of addresses and CIDR ranges such as 10.0.0.0/8")
     }
     frontEnd.proxies = proxies
-    frontEnd.allowedOrigins = Set(try reader.strings("api.allowedOrigins"))
+    frontEnd.allowedOrigins = Set(keys.allowedOrigins)
     guard frontEnd.allowedOrigins.allSatisfy({ $0.contains("://") && !$0.hasSuffix("/") }) else {
       throw SettingsError("api.allowedOrigins", "must be a list of origins such as https://console.example.com")
     }
     self.frontEnd = frontEnd
     tls = try TLSSettings(from: reader)
-    announceFile = try reader.optionalString("api.announceFile")
+    announceFile = keys.announceFile
   }
 
   /// The file with the listener's certificate; nil without TLS.
@@ -70,21 +77,15 @@ package struct APISettings: Sendable {
 /// The address at which every role answers `/healthz`, `/readyz` and `/metrics`.
 ///
 /// It asks for no credentials, so it belongs on loopback or in a network of operators.
-///
-/// - `operations.host` (text, default `127.0.0.1`)
-/// - `operations.port` (0…65535, default 0): 0 lets the kernel choose; the role logs its address.
-/// - `operations.announceFile` (text): the file in which the role writes this address once it listens. Roles that share
-///   a configuration file need one each, for example from the environment.
 package struct OperationsSettings: Sendable {
-  let host: String
-  let port: Int
-  let announceFile: String?
+  @Setting("loopback, or an address in a network of operators") var host = "127.0.0.1"
+  @Setting(in: 0...65535, "0: the kernel chooses; the role logs it") var port = 0
+  @Setting(example: "api.operations", "the file to which the role writes its host:port; another one for each role")
+  var announceFile: String?
 
-  init(from reader: SettingsReader) throws(SettingsError) {
-    announceFile = try reader.optionalString("operations.announceFile")
-    host = try reader.string("operations.host", default: "127.0.0.1")
-    port = try reader.int("operations.port", default: 0, in: 0...65535)
-  }
+  static let keys = SettingsSection(
+    "operations", OperationsSettings(),
+    "Serves /healthz, /readyz and /metrics of every role, without credentials.")
 
   /// The address at which a process of this machine reaches the operations listener of a running role.
   ///

@@ -1,6 +1,4 @@
-import Configuration
-import FanfareCore
-import FoundationEssentials
+package import SettingsTable
 
 extension Settings {
   /// Loads the file, if any. Environment variables override its values.
@@ -33,45 +31,21 @@ extension Settings {
     file path: String?, environment: [String: String],
     readFurther: (SettingsReader) throws(SettingsError) -> Void = { _ in }
   ) async throws -> Reading {
-    let spelt = Dictionary(environment.map { (spelling(of: $0.key), $0.value) }) { first, _ in first }
-    var providers: [any ConfigProvider] = [
-      EnvironmentVariablesProvider(environmentVariables: spelt).prefixKeys(with: "fanfare")
-    ]
-    var file: SettingsFile?
-    if let path { file = try SettingsFile(path: path) }
-    if let file, !file.entries.isEmpty {
-      let path = InMemoryProvider(values: ["filePath": ConfigValue(.string(file.path), isSecret: false)])
-      do { providers.append(try await FileProvider<YAMLSnapshot>(config: ConfigReader(provider: path))) } catch {
-        // The provider does not read a file with a value of the wrong shape.
-        throw SettingsError(placed(file.mistakes, file: file, environment: environment))
-          ?? SettingsFile.notYAML(file.path, error)
-      }
-    }
-    let reader = SettingsReader(providers: providers)
+    let file = try path.map { path throws(SettingsError) in try SettingsFile(path: path) }
+    let sources = [SettingsSource(environment: environment)] + [file?.source].compactMap(\.self)
+    let reader = SettingsReader(sources)
     for mistake in file?.mistakes ?? [] { reader.note(mistake) }
     let settings = reader.collect { () throws(SettingsError) in try Settings(from: reader) }
     _ = reader.collect { () throws(SettingsError) in try readFurther(reader) }
-    let known = reader.mistakes.isEmpty ? reader.keys : reader.keys.union(keys(readFurther))
-    for mistake in unknownKeys(of: file, known: known, mistakes: reader.mistakes) { reader.note(mistake) }
+    for mistake in reader.retiredMistakes { reader.note(mistake) }
+    for mistake in unknownKeys(of: file, reader) { reader.note(mistake) }
     return Reading(
       settings: settings, mistakes: placed(reader.mistakes, file: file, environment: environment),
-      unknownVariables: unknownVariables(of: environment, known: known))
+      unknownVariables: unknownVariables(of: environment, reader))
   }
 
-  /// The keys that are read if none is given.
-  ///
-  /// A section that ends with a mistake does not read its other keys, and these are known nevertheless.
-  private static func keys(_ readFurther: (SettingsReader) throws(SettingsError) -> Void) -> Set<String> {
-    let reader = SettingsReader(providers: [InMemoryProvider(values: [:])])
-    _ = reader.collect { () throws(SettingsError) in try Settings(from: reader) }
-    _ = reader.collect { () throws(SettingsError) in try readFurther(reader) }
-    return reader.keys
-  }
-
-  private static func unknownKeys(
-    of file: SettingsFile?, known: Set<String>, mistakes: [SettingsMistake]
-  ) -> [SettingsMistake] {
-    let mistaken = Set(mistakes.map(\.key))
+  private static func unknownKeys(of file: SettingsFile?, _ reader: SettingsReader) -> [SettingsMistake] {
+    let (known, mistaken) = (reader.keys, Set(reader.mistakes.map(\.key)))
     return (file?.entries.keys.sorted() ?? []).compactMap { key in
       guard !known.contains(key), !mistaken.contains(key) else { return nil }
       // Without the names of the hubs their keys are not known either.
@@ -82,10 +56,11 @@ extension Settings {
     }
   }
 
-  private static func unknownVariables(of environment: [String: String], known: Set<String>) -> [String] {
-    let variables = Set(known.map(variable)).union(["FANFARE_CONFIG"])
+  private static func unknownVariables(of environment: [String: String], _ reader: SettingsReader) -> [String] {
+    let variables = Set(reader.keys.map(SettingsSource.variable)).union(["FANFARE_CONFIG"])
+    let others = clientVariables.union(reader.retired.keys.map(SettingsSource.variable))
     let unknown = environment.keys.filter {
-      $0.hasPrefix("FANFARE_") && !variables.contains(spelling(of: $0)) && !clientVariables.contains($0)
+      $0.hasPrefix("FANFARE_") && !variables.contains(SettingsSource.spelling(of: $0)) && !others.contains($0)
     }
     return unknown.sorted().map { name in
       NearestName.of(name, among: variables).map { "\(name) (\($0) is the nearest one)" } ?? name
@@ -102,10 +77,10 @@ extension Settings {
   static func placed(
     _ mistakes: [SettingsMistake], file: SettingsFile?, environment: [String: String]
   ) -> [SettingsMistake] {
-    let names = Dictionary(environment.keys.map { (spelling(of: $0), $0) }) { first, _ in first }
+    let names = Dictionary(environment.keys.map { (SettingsSource.spelling(of: $0), $0) }) { first, _ in first }
     let placed = mistakes.map { mistake in
       var (mistake, line, text): (SettingsMistake, Int?, String?) = (mistake, nil, nil)
-      if let name = names[variable(of: mistake.key)] {
+      if let name = names[SettingsSource.variable(of: mistake.key)] {
         (mistake.place, text) = (.variable(name), environment[name])
       } else if let file, !mistake.key.hasPrefix("-") {
         (line, text) = (file.entries[mistake.key]?.line, file.entries[mistake.key]?.text)
@@ -117,18 +92,5 @@ extension Settings {
     // Mistakes without a line keep their order.
     return placed.enumerated().sorted { ($0.element.line, $0.offset) < ($1.element.line, $1.offset) }
       .map(\.element.mistake)
-  }
-
-  /// The variable that swift-configuration reads for a key.
-  private static func variable(of key: String) -> String {
-    let words = key.replacing(/([a-z])([A-Z])/) { "\($0.output.1)_\($0.output.2)" }
-    return "FANFARE_" + String(words.uppercased().map { $0.isLetter || $0.isNumber ? $0 : "_" })
-  }
-
-  /// The spelling of a variable that swift-configuration expects.
-  ///
-  /// It looks for `keyIDFile` under KEY_IDFILE, because it starts no new word between two capitals.
-  private static func spelling(of name: String) -> String {
-    name.hasSuffix("_APNS_KEY_ID_FILE") ? "\(name.dropLast("_FILE".count))FILE" : name
   }
 }

@@ -1,4 +1,5 @@
 import FoundationEssentials
+package import SettingsTable
 import Yams
 
 /// The keys of a YAML configuration file, with their lines.
@@ -10,6 +11,8 @@ package struct SettingsFile {
     package let line: Int?
     /// The value's text; nil for a list.
     package let text: String?
+    /// Nil if the value has the wrong shape.
+    let value: SettingsValue?
   }
 
   let path: String
@@ -38,6 +41,9 @@ package struct SettingsFile {
     read(document, under: "")
   }
 
+  /// The values of the entries, to read them by key.
+  var source: SettingsSource { SettingsSource(file: entries.compactMapValues(\.value)) }
+
   /// Reads the entries of a document.
   init(_ document: Yams.Node, path: String = "") {
     (self.path, option) = (path, "--config")
@@ -63,7 +69,7 @@ package struct SettingsFile {
   private mutating func add(_ node: Yams.Node, _ key: String) {
     let problem: String? =
       if node.null != nil {
-        // The provider would read `null` or `~` as text.
+        // Read as a scalar, `null` or `~` would be text.
         "must not be empty"
       } else if let list = node.sequence {
         if list.contains(where: { $0.scalar == nil }) {
@@ -78,8 +84,21 @@ package struct SettingsFile {
   }
 
   private mutating func add(_ node: Yams.Node, _ key: String, mistake: String?) {
-    entries[key] = Entry(line: node.mark?.line, text: node.scalar?.string)
+    entries[key] = Entry(
+      line: node.mark?.line, text: node.scalar?.string, value: mistake == nil ? value(of: node) : nil)
     if let mistake { mistakes.append(SettingsMistake(key: key, expectation: mistake)) }
+  }
+
+  private func value(of node: Yams.Node) -> SettingsValue? {
+    if let scalar = node.scalar {
+      return SettingsValue(
+        text: scalar.string, whole: Int.construct(from: scalar), number: Double.construct(from: scalar),
+        truth: Bool.construct(from: scalar))
+    }
+    guard let elements = node.sequence?.compactMap(\.scalar) else { return nil }
+    let numbers = elements.compactMap { Int.construct(from: $0) }
+    return SettingsValue(
+      texts: elements.map(\.string), wholes: numbers.count == elements.count ? numbers : nil)
   }
 
   /// The position and kind of a YAML error, without the text at that position, which may be a password.

@@ -1,16 +1,27 @@
 import FrontEnd
+import SettingsTable
 
 /// TLS of the callers' listener. It exists if `api.tls.certificateFile` is set.
 ///
 /// The files are read by the front end alone, and again when they change.
-///
-/// - `api.tls.certificateFile` (text): the server's certificate and those of intermediate authorities, PEM.
-/// - `api.tls.keyFile` (text): its private key, PEM.
-/// - `api.tls.clientAuthorityFile` (text): the authorities that issue clients' certificates, PEM.
-/// - `api.tls.clientCertificate` (`none`, `optional` or `required`; default `optional` with `clientAuthorityFile`, else
-///   `none`): whether a client presents a certificate. One that is presented must be valid.
-package struct TLSSettings: Sendable {
-  private static let prefix = "api.tls"
+struct TLSSettings: Sendable {
+  struct Keys: Sendable {
+    @Setting(example: "/etc/fanfare/tls/cert.pem", "the server's certificate, then those of intermediate authorities")
+    var certificateFile: String?
+    @Setting(example: "/etc/fanfare/tls/key.pem", "its private key") var keyFile: SecretFile?
+    @Setting(example: "/etc/fanfare/tls/clients.pem", "the authorities of clients' certificates")
+    var clientAuthorityFile: String?
+    @Setting(
+      example: .optional,
+      "whether a client presents a certificate, which must be valid; by default optional with "
+        + "clientAuthorityFile, else none")
+    var clientCertificate: ServerTLS.ClientCertificates?
+  }
+
+  static let keys = SettingsSection(
+    "api.tls", Keys(),
+    "Without TLS the api listens beyond loopback only if proxies are named. The files are read again when they change.")
+  private static let prefix = keys.prefix
 
   let certificateFile: String
   let keyFile: SecretFile
@@ -18,11 +29,10 @@ package struct TLSSettings: Sendable {
   let clientCertificates: ServerTLS.ClientCertificates
 
   init?(from reader: SettingsReader) throws(SettingsError) {
-    let certificate = try reader.optionalString("\(Self.prefix).certificateFile")
-    let key = try reader.secretFile(at: "\(Self.prefix).keyFile")
-    clientAuthorityFile = try reader.optionalString("\(Self.prefix).clientAuthorityFile")
-    clientCertificates = try reader.choice(
-      "\(Self.prefix).clientCertificate", default: clientAuthorityFile == nil ? .none : .optional)
+    let keys = try reader.read(Self.keys)
+    let (certificate, key) = (keys.certificateFile, keys.keyFile)
+    clientAuthorityFile = keys.clientAuthorityFile
+    clientCertificates = keys.clientCertificate ?? (clientAuthorityFile == nil ? .none : .optional)
     guard let certificate else {
       for (name, isGiven) in [
         ("keyFile", key != nil), ("clientAuthorityFile", clientAuthorityFile != nil),

@@ -1,44 +1,48 @@
 import FanfareCore
 import FoundationEssentials
 import FrontEnd
+import SettingsTable
 
 /// The bearer tokens (JWT) that a hub accepts from an identity provider.
 ///
-/// They exist if `authentication.token.issuer` is set. All keys are under `hub.NAME.authentication.token.`. The names of
-/// claims are dotted paths such as `realm_access.roles`; a claim of several texts is a list, or one text of words.
-///
-/// - `issuer` (text): the exact value of the claim `iss`.
-/// - `audience` (list of texts): a token must have one of them in its claim `aud`.
-/// - `keysURL` (text): the URL of the provider's JSON Web Key Set; https, or http on a loopback address.
-/// - `keysFile` (text): a file with the key set, in place of `keysURL`. It is read again when it changes.
-/// - `trustRootsFile` (text): certificates (PEM) to trust for `keysURL` instead of the system's.
-/// - `keysRefreshSeconds` (60…86400, default 900): the time between two fetches from `keysURL`. A token with an unknown
-///   key starts a fetch too, at most once a minute.
-/// - `keysMaximumAgeSeconds` (60…2592000, default 86400): while the keys cannot be fetched, the old ones serve until
-///   this age. After that, requests with tokens are answered 503, and the front end is not ready.
-/// - `algorithms` (list, default `RS256` and `ES256`): the algorithms of signatures that are accepted.
-/// - `userClaim` (text, default `sub`): the claim with the user's name.
-/// - `scopeClaim` (text): the claim with the names of the bearer's scopes, which take the place of `everyone`. Names
-///   that are not scopes are ignored. Without this key the scopes are those of a user with a password.
-/// - `groupClaim` (text): the claim with the bearer's groups, for `grants`.
-/// - `hubClaim` (text): the claim with the names of the hubs that the token is for; other tokens are refused.
+/// They exist if `issuer` is set. The names of claims are dotted paths such as `realm_access.roles`; a claim of several
+/// texts is a list, or one text of words.
 struct TokenSettings: Sendable {
   let rules: TokenRules
   let keys: TokenKeys.Configuration
 
+  struct Keys: Sendable {
+    @Setting(example: "https://sso.example.com/realms/shop", "the exact value of the claim iss") var issuer: String?
+    @Setting("a token must have one of these in its claim aud") var audience: [String] = []
+    @Setting(
+      example: "https://sso.example.com/realms/shop/protocol/openid-connect/certs", "the provider's JSON Web Key Set")
+    var keysURL: String?
+    @Setting(example: "/etc/fanfare/jwks.json", "instead of keysURL; read again when it changes") var keysFile: String?
+    @Setting(contents: "roots.pem", "for keysURL; replaces the system's trust roots") var trustRootsFile: String?
+    @Setting("the algorithms of signatures that are accepted")
+    var algorithms = TokenAlgorithm.allCases.filter(TokenAlgorithm.usual.contains).map(\.rawValue)
+    @Setting("the claim with the user's name") var userClaim = "sub"
+    @Setting(example: "resource_access.fanfare.roles", "its scopes take the place of everyone") var scopeClaim: String?
+    @Setting(example: "realm_access.roles", "for grants") var groupClaim: String?
+    @Setting(example: "hubs", "the hubs that a token is for; other tokens are refused") var hubClaim: String?
+  }
+
+  static let keys = SettingsSection(
+    "hub.NAME.authentication.token", Keys(),
+    "Tokens of an identity provider. Claims are dotted paths: realm_access.roles",
+    // An unknown key starts a fetch too, so that the interval matters for withdrawn keys alone.
+    retired: [
+      "keysRefreshSeconds":
+        "keys are fetched every quarter of an hour, and because of an unknown key at most once a minute",
+      "keysMaximumAgeSeconds": "while the URL fails, old keys serve for a day",
+    ])
+
   init?(hub: HubName, from reader: SettingsReader) throws(SettingsError) {
     let prefix = "hub.\(hub).authentication.token"
-    let issuer = try reader.optionalString("\(prefix).issuer")
-    let audience = try reader.strings("\(prefix).audience")
+    let given = try reader.read(Self.keys, of: hub.rawValue)
+    let (issuer, audience) = (given.issuer, given.audience)
     let (url, file) = try reader.oneOf("\(prefix).keysURL", "\(prefix).keysFile")
-    let trustRoots = try reader.contents(ofFileAt: "\(prefix).trustRootsFile")
-    let refresh = try reader.int("\(prefix).keysRefreshSeconds", default: 900, in: 60...86_400)
-    let age = try reader.int("\(prefix).keysMaximumAgeSeconds", default: 86_400, in: 60...2_592_000)
-    let algorithms = try Self.algorithms("\(prefix).algorithms", from: reader)
-    let userClaim = try reader.string("\(prefix).userClaim", default: "sub")
-    let scopeClaim = try reader.optionalString("\(prefix).scopeClaim")
-    let groupClaim = try reader.optionalString("\(prefix).groupClaim")
-    let hubClaim = try reader.optionalString("\(prefix).hubClaim")
+    let algorithms = try Self.algorithms(given.algorithms, "\(prefix).algorithms")
     guard let issuer else {
       guard url == nil, file == nil, audience.isEmpty else {
         throw SettingsError("\(prefix).issuer", "is missing: the claim iss of the tokens to accept")
@@ -51,30 +55,24 @@ struct TokenSettings: Sendable {
     }
     var rules = TokenRules(issuer: issuer, audiences: audience)
     rules.algorithms = algorithms
-    rules.userClaim = userClaim
-    rules.scopeClaim = scopeClaim
-    rules.groupClaim = groupClaim
-    rules.hubClaim = hubClaim
+    rules.userClaim = given.userClaim
+    rules.scopeClaim = given.scopeClaim
+    rules.groupClaim = given.groupClaim
+    rules.hubClaim = given.hubClaim
     self.rules = rules
     var keys: TokenKeys.Configuration
     switch (url, file) {
     case (let url?, nil):
       try Self.checkURL(url, key: "\(prefix).keysURL")
-      keys = .init(location: .url(url, trustRoots: trustRoots.map { Array($0.utf8) }))
+      keys = .init(location: .url(url, trustRoots: given.trustRootsFile.map { Array($0.utf8) }))
     case (nil, let file?): keys = .init(location: .file(file))
     default: throw SettingsError("\(prefix).keysURL", "is missing, and so is keysFile: the provider's JSON Web Key Set")
     }
     keys.algorithms = algorithms
-    keys.refreshInterval = .seconds(refresh)
-    keys.maximumAge = .seconds(age)
     self.keys = keys
   }
 
-  private static func algorithms(
-    _ key: String, from reader: SettingsReader
-  ) throws(SettingsError) -> Set<TokenAlgorithm> {
-    let usual = TokenAlgorithm.allCases.filter(TokenAlgorithm.usual.contains).map(\.rawValue)
-    let names = try reader.strings(key, default: usual)
+  private static func algorithms(_ names: [String], _ key: String) throws(SettingsError) -> Set<TokenAlgorithm> {
     let algorithms = names.compactMap { TokenAlgorithm(rawValue: $0) }
     guard !names.isEmpty, algorithms.count == names.count else {
       let all = TokenAlgorithm.allCases.map(\.rawValue).joined(separator: ", ")

@@ -1,30 +1,38 @@
 import FanfareCore
 import FoundationEssentials
 import Operations
+import SettingsTable
 
 /// The export of traces. Nil without `tracing.endpoint`.
-///
-/// - `tracing.endpoint` (text): the collector's URL (OTLP over HTTP); `/v1/traces` is added to one without a path.
-/// - `tracing.sampleRatio` (0…1, default 0.01): the share of sends that are traced among those without a `traceparent`.
-/// - `tracing.headersFile` (text): a secret file with lines `Name: value`, which are sent with each request; then the
-///   endpoint has https or is on a loopback address.
-/// - `tracing.batchSize` (1…10000, default 512), `tracing.queueSize` (1…1000000, default 4096): spans.
-/// - `tracing.timeoutSeconds` (0.1…60, default 10)
 struct TracingSettings: Sendable {
-  private let endpoint: String
-  private let headers: [(name: String, value: String)]
-  private let batchSize: Int
-  private let queueSize: Int
-  private let timeout: Duration
+  private let configuration: SpanExporter.Configuration
   let sampleRatio: Double
 
+  struct Keys: Sendable {
+    @Setting(example: "http://127.0.0.1:4318", "the collector; /v1/traces is added to an address without a path")
+    var endpoint: String?
+    @Setting("of the sends without a traceparent; otherwise its sampled flag decides") var sampleRatio = 0.01
+    @Setting(
+      example: "/etc/fanfare/otlp-headers",
+      "lines \"Name: value\", such as a key of the collector; sent over https "
+        + "or locally")
+    var headersFile: SecretFile?
+  }
+
+  static let keys = SettingsSection(
+    "tracing", Keys(),
+    "Traces of sends through front end, worker and ledger, in OpenTelemetry's protocol (OTLP over HTTP, JSON). Off "
+      + "without an endpoint.",
+    // Between an exporter and its collector these hardly ever matter.
+    retired: [
+      "batchSize": "a request has at most 512 spans", "queueSize": "at most 4,096 spans wait",
+      "timeoutSeconds": "a request may take 10 seconds",
+    ])
+
   init?(from reader: SettingsReader) throws(SettingsError) {
-    let endpoint = try reader.optionalString("tracing.endpoint")
-    sampleRatio = try reader.share("tracing.sampleRatio", default: 0.01)
-    let file = try reader.secretFile(at: "tracing.headersFile")
-    batchSize = try reader.int("tracing.batchSize", default: 512, in: 1...10_000)
-    queueSize = try reader.int("tracing.queueSize", default: 4096, in: 1...1_000_000)
-    timeout = try reader.seconds("tracing.timeoutSeconds", default: 10, in: 0.1...60)
+    let keys = try reader.read(Self.keys)
+    let (endpoint, file) = (keys.endpoint, keys.headersFile)
+    sampleRatio = keys.sampleRatio
     guard let endpoint else {
       guard file == nil else { throw SettingsError("tracing.endpoint", "is missing: tracing.headersFile is given") }
       return nil
@@ -39,17 +47,15 @@ struct TracingSettings: Sendable {
       throw SettingsError("tracing.endpoint", "must be https, because tracing.headersFile is given")
     }
     let hasPath = !["", "/"].contains(url.path)
-    self.endpoint = hasPath ? endpoint : endpoint.trimmingSuffix { $0 == "/" } + "/v1/traces"
-    headers = try file.map { file throws(SettingsError) in try Self.headers(try file.text()) } ?? []
+    var exporter = SpanExporter.Configuration(endpoint: "")
+    exporter.endpoint = hasPath ? endpoint : endpoint.trimmingSuffix { $0 == "/" } + "/v1/traces"
+    exporter.headers = try file.map { file throws(SettingsError) in try Self.headers(try file.text()) } ?? []
+    configuration = exporter
   }
 
   /// The exporter of a role's process.
   func exporter(of role: String) -> SpanExporter.Configuration {
-    var configuration = SpanExporter.Configuration(endpoint: endpoint)
-    configuration.headers = headers
-    configuration.batchSize = batchSize
-    configuration.queueSize = queueSize
-    configuration.timeout = timeout
+    var configuration = configuration
     configuration.resource = [
       ("service.name", "fanfare-\(role)"), ("service.version", Build.version),
       ("host.name", ProcessInfo.processInfo.hostName),

@@ -1,35 +1,33 @@
 import FanfareCore
 import PushServices
+import SettingsTable
 
 /// A hub's credentials and connections for WNS.
-///
-/// It exists if `wns.secretFile` is set. All keys are under `hub.NAME.`.
-///
-/// - `wns.secretFile` (text): a file with the app's secret.
-/// - `wns.packageSID` (text): the id of an app of the Store. An app registered in Entra ID has `wns.tenant` and
-///   `wns.applicationID` (text) instead.
-/// - `wns.tokenEndpoint` (text): the URL for access tokens, instead of Microsoft's.
-/// - `wns.connectHost` (text), `wns.connectPort` (1…65535, default 443): a test server that replaces the hosts of all
-///   channel URIs.
-/// - `wns.trustRootsFile` (text): certificates (PEM) to trust instead of the system's.
-/// - `wns.maximumConnections` (1…1000, default 64)
 struct WNSSettings: Sendable {
   let configuration: WNSConfiguration
   /// The file of the app's secret.
   let file: SecretFile
 
+  struct Keys: Sendable {
+    @Setting(example: "/etc/fanfare/wns-secret", "read again when it changes") var secretFile: SecretFile?
+    @Setting(example: "ms-app://s-1-15-2-…", "for an app of the Microsoft Store") var packageSID: String?
+    @Setting(example: "contoso.com", "or for an app registered in Entra ID") var tenant: String?
+    @Setting(example: "00000000-0000-0000-0000-000000000000", "its id") var applicationID: String?
+    @Setting(example: "https://login.live.com/accesstoken.srf", "replaces Microsoft's endpoint")
+    var tokenEndpoint: String?
+    @Setting(example: "127.0.0.1", "a test double that replaces the hosts of all channel URIs") var connectHost: String?
+    @Setting(in: 1...65535, "of that host") var connectPort = 443
+    @Setting(contents: "roots.pem", "replaces the system's trust roots") var trustRootsFile: String?
+    @Setting(in: 1...1000, "of one worker") var maximumConnections = 64
+  }
+
+  static let keys = SettingsSection("hub.NAME.wns", Keys())
+
   init?(hub: HubName, from reader: SettingsReader) throws(SettingsError) {
     let prefix = "hub.\(hub).wns"
-    let file = try reader.secretFile(at: "\(prefix).secretFile")
-    let packageSID = try reader.optionalString("\(prefix).packageSID")
-    let tenant = try reader.optionalString("\(prefix).tenant")
-    let applicationID = try reader.optionalString("\(prefix).applicationID")
-    let tokenEndpoint = try reader.optionalString("\(prefix).tokenEndpoint")
-    let connectHost = try reader.optionalString("\(prefix).connectHost")
-    let connectPort = try reader.int("\(prefix).connectPort", default: 443, in: 1...65535)
-    let trustRoots = try reader.contents(ofFileAt: "\(prefix).trustRootsFile")
-    let maximumConnections = try reader.int("\(prefix).maximumConnections", default: 64, in: 1...1000)
-    guard let file else {
+    let keys = try reader.read(Self.keys, of: hub.rawValue)
+    let (packageSID, tenant, applicationID) = (keys.packageSID, keys.tenant, keys.applicationID)
+    guard let file = keys.secretFile else {
       guard packageSID == nil, tenant == nil, applicationID == nil else {
         throw SettingsError("\(prefix).secretFile", "is missing: the app's secret comes from a file")
       }
@@ -46,10 +44,10 @@ struct WNSSettings: Sendable {
       throw SettingsError("\(prefix).packageSID", "must be given, or else both tenant and applicationID")
     }
     var configuration = WNSConfiguration(hub: hub, flow: flow)
-    configuration.tokenEndpoint = tokenEndpoint
-    configuration.connectTo = connectHost.map { ($0, connectPort) }
-    configuration.trustRoots = trustRoots
-    configuration.maximumConnections = maximumConnections
+    configuration.tokenEndpoint = keys.tokenEndpoint
+    configuration.connectTo = keys.connectHost.map { ($0, keys.connectPort) }
+    configuration.trustRoots = keys.trustRootsFile
+    configuration.maximumConnections = keys.maximumConnections
     self.configuration = configuration
   }
 }

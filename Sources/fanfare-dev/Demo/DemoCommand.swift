@@ -1,5 +1,6 @@
 import ArgumentParser
 import Roles
+import SettingsTable
 
 /// `fanfare-dev demo`
 struct DemoCommand: AsyncParsableCommand {

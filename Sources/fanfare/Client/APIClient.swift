@@ -5,6 +5,7 @@ import NIOCore
 import NIOHTTP1
 import NIOSSL
 import Roles
+import SettingsTable
 
 /// A client of a hub's routes of the HTTP API.
 struct APIClient: Sendable {

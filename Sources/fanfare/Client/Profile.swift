@@ -1,5 +1,6 @@
 import Foundation
 import Roles
+import SettingsTable
 
 /// The address of a deployment's HTTP API and the caller's credentials.
 ///

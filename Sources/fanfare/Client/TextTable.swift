@@ -1,4 +1,5 @@
 import Roles
+import SettingsTable
 
 /// A table for people: aligned columns, on a terminal truncated to its width.
 struct TextTable {

@@ -3,6 +3,7 @@ import AzureHub
 import FanfareCore
 import Foundation
 import Roles
+import SettingsTable
 
 extension AzureCommand {
   /// `fanfare azure import`

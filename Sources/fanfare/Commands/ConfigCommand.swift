@@ -1,6 +1,7 @@
 import ArgumentParser
 import Logging
 import Roles
+import SettingsTable
 
 /// `fanfare config`
 struct ConfigCommand: AsyncParsableCommand {

@@ -3,6 +3,7 @@ import FanfareCore
 import Foundation
 import Registry
 import Roles
+import SettingsTable
 
 extension RegistrationsCommand {
   /// `fanfare registrations export`

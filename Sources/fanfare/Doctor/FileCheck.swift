@@ -2,6 +2,7 @@ import FanfareCore
 import Foundation
 import NIOSSL
 import Roles
+import SettingsTable
 
 /// The files that the configuration names: databases with their modes and disks, and the listener's certificate.
 ///

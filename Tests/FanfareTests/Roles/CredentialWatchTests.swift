@@ -2,6 +2,7 @@ import Support
 import Testing
 
 @testable import Roles
+@testable import SettingsTable
 
 @Suite(.timeLimit(.minutes(1))) struct CredentialWatchTests {
   @Test func fileIsUsedOnceItsPermissionsAreSafe() async throws {

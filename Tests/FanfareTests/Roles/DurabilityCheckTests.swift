@@ -2,6 +2,7 @@ import EmbeddedKafka
 import FanfareCore
 import Logging
 import RDKafka
+import SettingsTable
 import Support
 import Testing
 

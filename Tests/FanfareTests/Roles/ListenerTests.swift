@@ -1,4 +1,5 @@
 import Foundation
+import SettingsTable
 import Testing
 
 @testable import Roles

@@ -1,9 +1,3 @@
-import Ledger
-import PostgreSQL
-import RDKafka
-import Registry
-import Worker
-
 /// Unusable configuration values: all that were found. Never contains the value of a secret.
 package struct SettingsError: Error, Hashable, CustomStringConvertible {
   /// At least one, in the order of the configuration file.
@@ -20,7 +14,7 @@ package struct SettingsError: Error, Hashable, CustomStringConvertible {
   }
 
   /// A value of the wrong form that can be shown, because keys of its kind never hold a secret.
-  init(_ key: String, _ expectation: String, showsValue: Bool) {
+  package init(_ key: String, _ expectation: String, showsValue: Bool) {
     mistakes = [SettingsMistake(key: key, expectation: expectation, showsValue: showsValue)]
   }
 
@@ -46,7 +40,7 @@ package struct SettingsMistake: Hashable, Sendable, CustomStringConvertible {
   /// The expectation, as the end of a sentence that begins with the key.
   package let expectation: String
   /// Whether keys of this kind never hold a secret.
-  let showsValue: Bool
+  package let showsValue: Bool
   /// The value that was given; nil if there is none, or if it could be a secret.
   package var value: String?
   /// Nil if neither the file nor the environment caused the mistake.
@@ -57,40 +51,4 @@ package struct SettingsMistake: Hashable, Sendable, CustomStringConvertible {
   }
 
   package var description: String { "\(key) \(expectation)" }
-
-  /// The mistake as a line of text, with its place and value: `fanfare.yaml:3: kafka.partitions must be …, not "many"`.
-  package var line: String {
-    let place =
-      switch place {
-      case .file(let path, let line?): "\(path):\(line): "
-      case .file(let path, nil): "\(path): "
-      case .variable(let name): "\(name): "
-      case nil: ""
-      }
-    return Printable.line(place + description + (value.map { ", not \"\($0)\"" } ?? ""))
-  }
-}
-
-extension SettingsError {
-  /// Translates an error of another target into one that names the key.
-  ///
-  /// Nil if the settings are not the cause.
-  init?(cause: any Error) {
-    switch cause {
-    case let error as SettingsError: self = error
-    case let error as RDKafkaError where error.code == .configuration:
-      self.init("kafka.properties", "must be properties that librdkafka and Fanfare accept: \(error.words)")
-    case let error as RegistryFileError:
-      self.init("registry.path", "must be a registry, or a new file in a writable directory: \(error)")
-    case let error as PostgreSQLError where error.code == .configuration || error.code == .programming:
-      self.init("registry.postgres.url", "must name a database in which the user may create and use tables: \(error)")
-    case let error as LedgerError where error.code == .unusable:
-      self.init("ledger.path", "must be a ledger, or a new file in a writable directory: \(error)")
-    case let error as LedgerError where error.code == .unusableDatabase:
-      self.init("ledger.postgres.url", "must name a database in which the user may create and use tables: \(error)")
-    case let error as WorkerConfiguration.Problem:
-      self.init("worker.\(error.property)", "must be \(error.expected)")
-    default: return nil
-    }
-  }
 }

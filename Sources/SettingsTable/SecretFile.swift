@@ -10,17 +10,27 @@ import FanfareCore
 ///   mount have. Who else can see the mount is the platform's decision.
 ///
 /// `secrets.allowReadable` turns the check off.
-struct SecretFile: Sendable {
+package struct SecretFile: Sendable {
   /// The key that names the file.
-  let key: String
-  let path: String
+  package let key: String
+  package let path: String
   /// Whether others may read it.
   let isExemptFromCheck: Bool
+
+  fileprivate struct Keys: Sendable {
+    @Setting(
+      "whether files with passwords and private keys may be readable by other users of the machine; mounted secrets of "
+        + "container platforms (read-only, owned by root) need no exception")
+    var allowReadable = false
+  }
+
+  fileprivate static let keys = SettingsSection("secrets", Keys())
+  package static var declaration: SettingsDeclaration { keys.declaration }
 
   /// The text without line ends at its end.
   ///
   /// Throws if the file cannot be read, or if others may read it.
-  func text() throws(SettingsError) -> String {
+  package func text() throws(SettingsError) -> String {
     let text = try SettingsReader.contents(of: path, key: key)
     if !isExemptFromCheck, let access = FileAccess(path: path),
       let problem = Self.problem(with: access, user: FileAccess.user)
@@ -33,8 +43,17 @@ struct SecretFile: Sendable {
     return text.trimmingSuffix { $0.isNewline }
   }
 
+  /// The bytes of a text of such a length. Throws if the file cannot be read, or if others may read it.
+  package func bytes(_ range: ClosedRange<Int>) throws(SettingsError) -> [UInt8] {
+    let bytes = Array(try text().utf8)
+    guard range.contains(bytes.count) else {
+      throw SettingsError(key, "must name a file with \(range.lowerBound) to \(range.upperBound) bytes of secret text")
+    }
+    return bytes
+  }
+
   /// The reason why a file with these permissions is refused, and the remedy; nil if it is safe.
-  static func problem(with access: FileAccess, user: UInt32) -> String? {
+  package static func problem(with access: FileAccess, user: UInt32) -> String? {
     guard access.owner == user || access.owner == 0 else {
       return "it belongs to another user (\(access.owner)); make it the role's own with chown"
     }
@@ -58,8 +77,17 @@ package enum PrivateFile {
 extension SettingsReader {
   /// The file of a secret that a key names; nil if the key is absent. Every secret of the configuration comes this way.
   func secretFile(at key: String) throws(SettingsError) -> SecretFile? {
-    let isExempt = try bool("secrets.allowReadable", default: false)
-    guard let path = try optionalString(key) else { return nil }
+    let isExempt = try read(SecretFile.keys).allowReadable
+    guard let path = try string(key) else { return nil }
     return SecretFile(key: key, path: path, isExemptFromCheck: isExempt)
+  }
+}
+
+extension String {
+  /// The text without the characters at its end that satisfy the condition.
+  package func trimmingSuffix(while condition: (Character) -> Bool) -> String {
+    var rest = self[...]
+    while let last = rest.last, condition(last) { rest.removeLast() }
+    return String(rest)
   }
 }

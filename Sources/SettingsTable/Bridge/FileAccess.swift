@@ -1,7 +1,7 @@
 import Glibc
 
 /// The owner and the permissions of a file, and of the file system it is on.
-struct FileAccess: Hashable {
+package struct FileAccess: Hashable {
   /// The owner's id.
   let owner: UInt32
   /// The permission bits, such as 0o600.
@@ -10,10 +10,10 @@ struct FileAccess: Hashable {
   let isReadOnlyMount: Bool
 
   /// The id of the user that runs this process.
-  static var user: UInt32 { geteuid() }
+  package static var user: UInt32 { geteuid() }
 
   /// Reads them, following symbolic links; nil if that fails.
-  init?(path: String) {
+  package init?(path: String) {
     var status = stat()
     guard unsafe stat(path, &status) == 0 else { return nil }
     owner = status.st_uid
@@ -22,7 +22,7 @@ struct FileAccess: Hashable {
     isReadOnlyMount = unsafe statvfs(path, &system) == 0 && system.f_flag & UInt(ST_RDONLY) != 0
   }
 
-  init(owner: UInt32, mode: UInt32, isReadOnlyMount: Bool) {
+  package init(owner: UInt32, mode: UInt32, isReadOnlyMount: Bool) {
     (self.owner, self.mode, self.isReadOnlyMount) = (owner, mode, isReadOnlyMount)
   }
 }
