@@ -24,6 +24,40 @@ struct ClientOptions: ParsableArguments {
     return try await APIClient.with(profile, hub: hub, body)
   }
 
+  /// Prints a list of the API, at most `limit` elements: as a table, or as the API's objects, one a line.
+  func list<Row: Decodable>(
+    _ path: String, member: String, query: [(String, String?)] = [], limit: Int, page: Int, isJSON: Bool,
+    _ columns: [Column<Row>]
+  ) async throws {
+    let found = try await withClient { client in
+      try await client.list(path, member: member, query: query, limit: limit, page: page)
+    }
+    if isJSON { return try Console.print(objects: found) }
+    let rows = try found.map { object in
+      try JSONDecoder().decode(Row.self, from: JSONSerialization.data(withJSONObject: object))
+    }
+    TextTable(columns, rows).print()
+  }
+
+  /// Removes what has these names in a collection of the API, and prints them.
+  func remove(_ names: [String], under path: String, isJSON: Bool) async throws {
+    try await withClient { client in
+      for name in names {
+        _ = try await client.call(.DELETE, "\(path)/\(APIClient.escaped(name))")
+        if isJSON {
+          try Console.print(json: ["removed": name])
+        } else {
+          Console.print(Printable.line("\(name): removed"))
+        }
+      }
+    }
+  }
+
+  /// A time of the API as its distance from now: `2 h ago`.
+  static func distance(_ time: String?) -> String? {
+    time.flatMap { UnixTime($0) }?.relative(to: SystemWallClock().now())
+  }
+
   /// The part of a command's help that says where address and credentials come from.
   static let discussion = """
     The address and the credentials come from ~/.config/fanfare/profile.yaml, with the keys url, key (an API key or a \

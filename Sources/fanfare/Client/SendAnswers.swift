@@ -102,41 +102,45 @@ struct SendAnswer: Decodable {
   var tables: [TextTable] {
     var tables: [TextTable] = []
     if let timeline, !timeline.isEmpty {
-      var table = TextTable([
-        .init(title: "at"), .init(title: "after", isNumber: true), .init(title: "event"), .init(title: "platform"),
-        .init(title: "device"),
-      ])
       var last: UnixTime?
-      for event in timeline {
+      let steps = timeline.map { event in
         let time = UnixTime(event.at)
-        let after = last.flatMap { last in time.map { Self.text($0 - last) } } ?? ""
-        table.add([event.at, after, event.event, event.platform ?? "", event.registration ?? ""])
-        last = time ?? last
+        defer { last = time ?? last }
+        return (event: event, after: last.flatMap { last in time.map { Self.text($0 - last) } })
       }
-      tables.append(table)
+      tables.append(
+        TextTable(
+          [
+            Column("at", \.event.at), Column("after", isNumber: true, \.after), Column("event", \.event.event),
+            Column("platform", \.event.platform), Column("device", \.event.registration),
+          ], steps))
     }
     if let failures, !failures.isEmpty, devices == nil {
-      var table = TextTable([
-        .init(title: "platform"), .init(title: "outcome"), .init(title: "reason"),
-        .init(title: "devices", isNumber: true),
-      ])
-      for failure in failures { table.add([failure.platform, failure.outcome, failure.reason, "\(failure.devices)"]) }
-      tables.append(table)
+      tables.append(
+        TextTable(
+          [
+            Column("platform", \.platform), Column("outcome", \.outcome), Column("reason", \.reason),
+            Column("devices", isNumber: true) { "\($0.devices)" },
+          ], failures))
     }
     if let devices, !devices.isEmpty {
-      var table = TextTable([
-        .init(title: "device"), .init(title: "platform"), .init(title: "outcome"), .init(title: "reason"),
-        .init(title: "status", isNumber: true), .init(title: "attempts", isNumber: true),
-      ])
-      for device in devices {
-        table.add([
-          device.registration ?? "", device.platform, device.outcome, device.reason ?? "",
-          device.status.map(String.init) ?? "", device.attempts.map(String.init) ?? "",
-        ])
-      }
-      tables.append(table)
+      tables.append(
+        TextTable(
+          [
+            Column("device", \.registration), Column("platform", \.platform), Column("outcome", \.outcome),
+            Column("reason", \.reason), Column("status", isNumber: true) { $0.status.map(String.init) },
+            Column("attempts", isNumber: true) { $0.attempts.map(String.init) },
+          ], devices))
     }
     return tables
+  }
+
+  /// The table of `fanfare sends list`.
+  static var columns: [Column<Self>] {
+    [
+      Column("id", \.id), Column("accepted") { ClientOptions.distance($0.acceptedAt) }, Column("state", \.state),
+      Column("to", \.to), Column("sender", \.sender), Column("outcomes", \.outcomes),
+    ]
   }
 }
 

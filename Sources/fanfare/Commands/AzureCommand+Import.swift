@@ -103,7 +103,7 @@ extension AzureCommand {
           "fanfare: \(self.spool) is kept for the skipped lines: the same command imports it again; delete it and "
             + "\(self.spool).progress to read the whole hub again")
       }
-      if json { try Console.print(json: summary) } else { Console.print(summary.text) }
+      try Console.print(summary, isJSON: json)
       if imported.skipped > 0 || spool.place.skipped > 0 { throw ExitCode.failure }
     }
 
@@ -174,7 +174,7 @@ extension AzureCommand {
 }
 
 /// The result of `fanfare azure import`.
-struct MigrationSummary: Encodable {
+struct MigrationSummary: OutputLine {
   let imported: ImportSummary
   /// Registrations that Fanfare cannot have.
   let leftOut: Int

@@ -55,7 +55,7 @@ struct DeadLettersCommand: AsyncParsableCommand {
       }
       trim()
       for line in latest {
-        if json { try Console.print(json: line) } else { Console.print(line.text) }
+        try Console.print(line, isJSON: json)
       }
       if count > latest.count {
         Console.error("fanfare dead-letters: \(count - latest.count) earlier letters are not listed; see --limit")

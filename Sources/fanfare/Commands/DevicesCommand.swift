@@ -29,6 +29,14 @@ struct DevicesCommand: AsyncParsableCommand {
     struct Template: Decodable {
       let name: String?
     }
+
+    static var columns: [Column<Self>] {
+      [
+        Column("id", \.id), Column("user", \.user), Column("platform", \.platform),
+        Column("last seen") { ClientOptions.distance($0.lastSeen) },
+        Column("tags") { $0.tags?.joined(separator: " ") },
+      ]
+    }
   }
 
   /// `fanfare devices list`
@@ -60,24 +68,9 @@ struct DevicesCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-      let found = try await connection.withClient { client in
-        try await client.list(
-          "/api/registrations", member: "registrations", query: [("user", user), ("tag", tag)], limit: limit, page: 100)
-      }
-      if json { return try Console.print(objects: found) }
-      let now = SystemWallClock().now()
-      var table = TextTable([
-        .init(title: "id"), .init(title: "user"), .init(title: "platform"), .init(title: "last seen"),
-        .init(title: "tags"),
-      ])
-      for object in found {
-        let device = try JSONDecoder().decode(Device.self, from: JSONSerialization.data(withJSONObject: object))
-        let seen = device.lastSeen.flatMap { UnixTime($0) }?.relative(to: now) ?? ""
-        table.add([
-          device.id, device.user ?? "", device.platform, seen, (device.tags ?? []).joined(separator: " "),
-        ])
-      }
-      table.print()
+      try await connection.list(
+        "/api/registrations", member: "registrations", query: [("user", user), ("tag", tag)], limit: limit, page: 100,
+        isJSON: json, Device.columns)
     }
   }
 
@@ -135,12 +128,7 @@ struct DevicesCommand: AsyncParsableCommand {
     var json = false
 
     func run() async throws {
-      try await connection.withClient { client in
-        for id in ids {
-          _ = try await client.call(.DELETE, "/api/registrations/\(APIClient.escaped(id))")
-          if json { try Console.print(json: ["removed": id]) } else { Console.print("\(id): removed") }
-        }
-      }
+      try await connection.remove(ids, under: "/api/registrations", isJSON: json)
     }
   }
 }

@@ -95,7 +95,7 @@ struct KeysCommand: AsyncParsableCommand {
       let (hub, store) = try await target.open(common, mustExist: true)
       for key in try await store.apiKeys(hub: hub) {
         let line = KeyLine(key)
-        if json { try Console.print(json: line) } else { Console.print(line.text) }
+        try Console.print(line, isJSON: json)
       }
     }
   }
@@ -136,7 +136,7 @@ struct KeysCommand: AsyncParsableCommand {
 extension Scope: ExpressibleByArgument {}
 
 /// An API key in the output of `fanfare keys`.
-struct KeyLine: Encodable {
+struct KeyLine: OutputLine {
   /// The key itself, only when it is created.
   let key: String?
   let id: String

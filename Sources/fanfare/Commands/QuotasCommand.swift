@@ -55,7 +55,7 @@ struct QuotasCommand: AsyncParsableCommand {
           for use in page {
             for line in QuotaLine.lines(of: use, in: hub, limits: settings.registry, at: now) {
               guard user != nil || line.used > 0 else { continue }
-              if json { try Console.print(json: line) } else { Console.print(line.text) }
+              try Console.print(line, isJSON: json)
             }
           }
           last = page.last?.user
@@ -66,7 +66,7 @@ struct QuotasCommand: AsyncParsableCommand {
 }
 
 /// A quota of a user in the output of `fanfare quotas show`.
-struct QuotaLine: Encodable {
+struct QuotaLine: OutputLine {
   let hub: String
   let user: String
   let quota: String

@@ -72,7 +72,7 @@ extension RegistrationsCommand {
       }
       let summary = try await Self.take(
         source, into: target, settings: try await common.settings(), maxErrors: maxErrors, batchBytes: batchBytes)
-      if json { try Console.print(json: summary) } else { Console.print(summary.text) }
+      try Console.print(summary, isJSON: json)
       if summary.skipped > 0 { throw ExitCode.failure }
     }
 

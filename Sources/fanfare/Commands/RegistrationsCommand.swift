@@ -50,7 +50,7 @@ struct RegistrationsCommand: AsyncParsableCommand {
           hub: name, since: since?.time ?? UnixTime(milliseconds: 0), cause: cause, after: last, limit: Self.page)
         for buried in page {
           let line = TombstoneLine(buried)
-          if json { try Console.print(json: line) } else { Console.print(line.text) }
+          try Console.print(line, isJSON: json)
         }
         last = page.last
       } while page.count == Self.page
@@ -61,7 +61,7 @@ struct RegistrationsCommand: AsyncParsableCommand {
 extension Tombstone.Cause: ExpressibleByArgument {}
 
 /// A tombstone in the output of `fanfare registrations tombstones`.
-struct TombstoneLine: Encodable {
+struct TombstoneLine: OutputLine {
   let registration: String
   let at: String
   let cause: String

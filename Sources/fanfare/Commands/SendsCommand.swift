@@ -55,21 +55,9 @@ struct SendsCommand: AsyncParsableCommand {
         ("state", state?.rawValue), ("kind", kind?.rawValue), ("user", user), ("from", from?.time.description),
         ("until", until?.time.description),
       ]
-      let found = try await connection.withClient { client in
-        try await client.list("/api/sends", member: "sends", query: query, limit: limit, page: SendQuery.maximumLimit)
-      }
-      if json { return try Console.print(objects: found) }
-      let now = SystemWallClock().now()
-      var table = TextTable([
-        .init(title: "id"), .init(title: "accepted"), .init(title: "state"), .init(title: "to"),
-        .init(title: "sender"), .init(title: "outcomes"),
-      ])
-      for object in found {
-        let send = try JSONDecoder().decode(SendAnswer.self, from: JSONSerialization.data(withJSONObject: object))
-        let accepted = send.acceptedAt.flatMap { UnixTime($0) }?.relative(to: now) ?? ""
-        table.add([send.id, accepted, send.state, send.to ?? "", send.sender ?? "", send.outcomes])
-      }
-      table.print()
+      try await connection.list(
+        "/api/sends", member: "sends", query: query, limit: limit, page: SendQuery.maximumLimit, isJSON: json,
+        SendAnswer.columns)
     }
   }
 
@@ -133,16 +121,5 @@ extension APIClient {
     if isJSON { return Console.print(jsonText: String(decoding: json, as: UTF8.self)) }
     let answer = try JSONDecoder().decode(SendAnswer.self, from: json)
     Console.print("\(send.id): \(SendWatch.text(answer, rate: nil))")
-  }
-}
-
-extension Console {
-  /// Prints JSON objects, one a line.
-  static func print(objects: [[String: Any]]) throws {
-    for object in objects {
-      let line = try JSONSerialization.data(
-        withJSONObject: object, options: [.sortedKeys, .withoutEscapingSlashes])
-      print(jsonText: String(decoding: line, as: UTF8.self))
-    }
   }
 }

@@ -36,9 +36,9 @@ struct TagsCommand: AsyncParsableCommand {
         return answers
       }
       if json { return try answers.forEach { try Console.print(json: $0) } }
-      var table = TextTable([.init(title: "tag"), .init(title: "registrations", isNumber: true)])
-      for answer in answers { table.add([answer.tag, "\(answer.registrations)"]) }
-      table.print()
+      TextTable(
+        [Column("tag", \.tag), Column("registrations", isNumber: true) { "\($0.registrations)" }], answers
+      ).print()
     }
   }
 }

@@ -16,9 +16,19 @@ struct TemplatesCommand: AsyncParsableCommand {
     let createdAt: String
     let defaultLocale: String
     let locales: [String]?
+
+    static var columns: [Column<Self>] {
+      [
+        Column("name", \.name), Column("version", isNumber: true) { "\($0.version)" },
+        Column("changed") { ClientOptions.distance($0.createdAt) }, Column("default", \.defaultLocale),
+        Column("locales") { $0.locales?.joined(separator: " ") },
+      ]
+    }
   }
 
-  private static func path(_ name: String) -> String { "/api/templates/\(APIClient.escaped(name))" }
+  private static let root = "/api/templates"
+
+  private static func path(_ name: String) -> String { "\(root)/\(APIClient.escaped(name))" }
 
   /// `fanfare templates list`
   struct List: AsyncParsableCommand {
@@ -39,24 +49,8 @@ struct TemplatesCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-      let found = try await connection.withClient { client in
-        try await client.list("/api/templates", member: "templates", query: [], limit: limit, page: 100)
-      }
-      if json { return try Console.print(objects: found) }
-      let now = SystemWallClock().now()
-      var table = TextTable([
-        .init(title: "name"), .init(title: "version", isNumber: true), .init(title: "changed"),
-        .init(title: "default"), .init(title: "locales"),
-      ])
-      for object in found {
-        let template = try JSONDecoder().decode(Stored.self, from: JSONSerialization.data(withJSONObject: object))
-        let changed = UnixTime(template.createdAt)?.relative(to: now) ?? ""
-        table.add([
-          template.name, "\(template.version)", changed, template.defaultLocale,
-          (template.locales ?? []).joined(separator: " "),
-        ])
-      }
-      table.print()
+      try await connection.list(
+        root, member: "templates", limit: limit, page: 100, isJSON: json, Stored.columns)
     }
   }
 
@@ -147,16 +141,7 @@ struct TemplatesCommand: AsyncParsableCommand {
     var json = false
 
     func run() async throws {
-      try await connection.withClient { client in
-        for name in names {
-          _ = try await client.call(.DELETE, path(name))
-          if json {
-            try Console.print(json: ["removed": name])
-          } else {
-            Console.print(Printable.line("\(name): removed"))
-          }
-        }
-      }
+      try await connection.remove(names, under: root, isJSON: json)
     }
   }
 

@@ -35,7 +35,7 @@ struct LetterFilter: ParsableArguments {
 }
 
 /// A dead letter in a list: everything but the record's value.
-struct LetterLine: Encodable {
+struct LetterLine: OutputLine {
   /// The letter's place in the dead-letter topic.
   let letter: String
   let reason: String

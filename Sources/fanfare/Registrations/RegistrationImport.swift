@@ -112,7 +112,7 @@ struct RegistrationImport {
 }
 
 /// The result of an import, over all its runs.
-struct ImportSummary: Encodable {
+struct ImportSummary: OutputLine {
   let read: Int
   let imported: Int
   let replaced: Int

@@ -58,10 +58,9 @@ import Testing
   }
 
   @Test func tableIsAlignedAndTruncated() {
-    var table = TextTable([.init(title: "tag"), .init(title: "devices", isNumber: true)])
-    #expect(table.lines(width: nil) == [])
-    table.add(["news", "7"])
-    table.add(["a\u{1B}[2J", "1000"])
+    let columns: [Column<(String, String)>] = [Column("tag", \.0), Column("devices", isNumber: true, \.1)]
+    #expect(TextTable(columns, []).lines(width: nil) == [])
+    let table = TextTable(columns, [("news", "7"), ("a\u{1B}[2J", "1000")])
     #expect(table.lines(width: nil) == ["TAG         DEVICES", "news              7", "a\\u{1b}[2J     1000"])
     #expect(table.lines(width: 10).allSatisfy { $0.count == 10 && $0.hasSuffix("…") })
   }
