@@ -80,7 +80,7 @@ package final class APNsSender: PushSender {
     for push in pushes {
       if push.expiresAt <= now {
         refused.append(PushResult(ticket: push.ticket, outcome: .expired))
-      } else if DeviceHandle.problem(with: push.handle, platform: .apns) != nil {
+      } else if !APNs.isToken(push.handle) {
         // In `:path`, a character other than a hexadecimal digit could break the whole connection.
         refused.append(PushResult(ticket: push.ticket, outcome: PushOutcome(.deviceGone, reason: "BadDeviceToken")))
       } else {

@@ -119,8 +119,8 @@ package final class DeviceStore: Sendable {
   static func normalized(_ handle: String, platform: Platform) -> String {
     switch platform {
     case .apns: handle.lowercased()
-    case .fcm: handle
     case .wns: ChannelToken.token(ofURI: handle) ?? handle
+    default: handle
     }
   }
 

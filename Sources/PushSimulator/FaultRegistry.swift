@@ -188,35 +188,35 @@ package struct Fault: Hashable, Sendable {
   }
 }
 
-/// A service that the simulator plays; faults and counts are per service.
-package enum SimulatedService: String, CaseIterable, Sendable, Codable {
-  /// Apple Push Notification service.
-  case apns
-  /// Firebase Cloud Messaging.
-  case fcm
-  /// Windows Push Notification Services.
-  case wns
-  /// Google's OAuth 2 token endpoint.
-  case googleToken = "google-token"
-  /// Microsoft's two OAuth 2 token endpoints.
-  case microsoftToken = "microsoft-token"
+/// A service that the simulator plays: that of a platform, or a token endpoint. Faults and counts are per service.
+package struct SimulatedService: Hashable, Sendable {
+  /// The place in `allCases`.
+  let index: Int
 
-  /// The platform of the service; nil for a token endpoint.
-  package var platform: Platform? {
-    switch self {
-    case .apns: .apns
-    case .fcm: .fcm
-    case .wns: .wns
-    case .googleToken, .microsoftToken: nil
-    }
-  }
+  private init(index: Int) { self.index = index }
 
   /// The service of a platform.
-  package init(_ platform: Platform) {
-    switch platform {
-    case .apns: self = .apns
-    case .fcm: self = .fcm
-    case .wns: self = .wns
-    }
+  package init(_ platform: Platform) { index = platform.ordinal }
+
+  /// Reads a name.
+  package init?(rawValue name: String) {
+    guard let index = Self.names.firstIndex(of: name) else { return nil }
+    self.index = index
   }
+
+  package static var apns: Self { Self(.apns) }
+  package static var fcm: Self { Self(.fcm) }
+  package static var wns: Self { Self(.wns) }
+  /// Google's OAuth 2 token endpoint.
+  package static let googleToken = Self(index: Platform.count)
+  /// Microsoft's two OAuth 2 token endpoints.
+  package static let microsoftToken = Self(index: Platform.count + 1)
+
+  package static let allCases = names.indices.map { Self(index: $0) }
+  private static let names = Platform.allCases.map(\.name) + ["google-token", "microsoft-token"]
+
+  package var rawValue: String { Self.names[index] }
+
+  /// The platform of the service; nil for a token endpoint.
+  package var platform: Platform? { index < Platform.count ? Platform.allCases[index] : nil }
 }

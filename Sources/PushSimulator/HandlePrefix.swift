@@ -73,11 +73,7 @@ package struct HandlePrefix: Hashable, Sendable {
   ]
 
   /// The table by platform and first letter, so that nearly every handle is decided by one look.
-  private static let apns = byFirstLetter(.apns)
-  private static let fcm = byFirstLetter(.fcm)
-  private static let wns = byFirstLetter(.wns)
-
-  private static func byFirstLetter(_ platform: Platform) -> [[HandlePrefix]] {
+  private static let index: [[[HandlePrefix]]] = Platform.allCases.map { platform in
     var index = [[HandlePrefix]](repeating: [], count: 256)
     for entry in table where entry.platform == platform {
       if let first = entry.prefix.utf8.first { index[Int(first)].append(entry) }
@@ -88,12 +84,6 @@ package struct HandlePrefix: Hashable, Sendable {
   /// The fault of a handle, if it has one.
   static func action(for handle: String, platform: Platform) -> Fault.Action? {
     guard let first = handle.utf8.first else { return nil }
-    let candidates =
-      switch platform {
-      case .apns: apns[Int(first)]
-      case .fcm: fcm[Int(first)]
-      case .wns: wns[Int(first)]
-      }
-    return candidates.first { handle.hasPrefix($0.prefix) }?.action
+    return index[platform.ordinal][Int(first)].first { handle.hasPrefix($0.prefix) }?.action
   }
 }

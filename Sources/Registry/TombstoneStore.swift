@@ -33,7 +33,7 @@ extension RemovedRegistration {
     var quarantine: Quarantine?
     if let platform, let handle, let endsAt {
       quarantine = Quarantine(
-        platform: try Platform(stored: platform), handle: TemplateRow.handle(in: handle),
+        platform: try Platform(row: platform), handle: TemplateRow.handle(in: handle),
         endsAt: UnixTime(milliseconds: endsAt))
     }
     self.init(

@@ -67,7 +67,7 @@ extension HubSettings {
     senders.compactMap { sender in
       func watch(_ files: [String], _ use: @escaping @Sendable () throws -> Bool) -> CredentialWatch {
         CredentialWatch(
-          metadata: [LogKeys.hub: "\(name)", LogKeys.platform: "\(sender.platform.rawValue)"], files: files,
+          metadata: [LogKeys.hub: "\(name)", LogKeys.platform: "\(sender.platform.name)"], files: files,
           logger: logger, use: use)
       }
       if let simulator {

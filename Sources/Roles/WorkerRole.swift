@@ -103,7 +103,7 @@ package enum WorkerRole {
     )
     let producing = [producer, broadcastProducer].map { producer in UntilShutdown("producer") { await producer.run() } }
     let running = senders.values.flatMap(\.self).map { sender in
-      UntilShutdown("sender of \(sender.platform.rawValue)") { try await sender.run() }
+      UntilShutdown("sender of \(sender.platform.name)") { try await sender.run() }
     }
     var role = RoleServices(
       // With Kafka away each consumer takes some seconds to leave its group, and each producer to give up its records.

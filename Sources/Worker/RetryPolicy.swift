@@ -5,41 +5,6 @@ package import FanfareCore
 /// The action follows from the outcome, the attempts before it, and the time until the send expires. The dispatcher
 /// decides whether a wait is spent in memory or in a retry topic.
 package struct RetryPolicy: Hashable, Sendable {
-  /// Delays that grow.
-  package struct Schedule: Hashable, Sendable {
-    /// Before the first repetition.
-    package var first: Duration
-    /// The factor from one delay to the next.
-    package var growth: Double
-    /// The longest delay.
-    package var limit: Duration
-
-    package init(first: Duration, growth: Double, limit: Duration) {
-      self.first = first
-      self.growth = growth
-      self.limit = limit
-    }
-
-    /// The delay before the repetition with that number, from 0: between half and all of the
-    /// scheduled one, so that pushes that failed together do not return together.
-    func delay(_ number: Int, jitter: Double) -> Duration {
-      .milliseconds(Int64(clamping: milliseconds(number) * (0.5 + jitter / 2)))
-    }
-
-    /// The delay for pushes that must not return sooner: between the scheduled delay and a tenth
-    /// more.
-    func wholeDelay(_ number: Int, jitter: Double) -> Duration {
-      .milliseconds(Int64(clamping: milliseconds(number) * (1 + jitter / 10)))
-    }
-
-    private func milliseconds(_ number: Int) -> Double {
-      var milliseconds = Double(first.milliseconds)
-      let limit = Double(self.limit.milliseconds)
-      for _ in 0..<number where milliseconds < limit { milliseconds *= growth }
-      return min(milliseconds, limit)
-    }
-  }
-
   /// The attempts for one device up to the outcome that is judged.
   struct History: Hashable, Sendable {
     /// How often it was handed over, the judged attempt included.
@@ -103,7 +68,7 @@ package struct RetryPolicy: Hashable, Sendable {
   /// refusal may pass, and a push in a retry topic holds nothing up.
   package var maximumLoneRefusals = 1
   /// The delays of a push whose device alone is refused.
-  package var alone = Schedule(first: .seconds(5), growth: 2, limit: .seconds(5 * 60))
+  package var alone = RetrySchedule(first: .seconds(5), growth: 2, limit: .seconds(5 * 60))
   /// The longest single wait. If a service asks for more, the push is given up.
   package var maximumDelay = Duration.seconds(60 * 60)
   /// How long after the first attempt a push may still begin to wait.
@@ -111,26 +76,18 @@ package struct RetryPolicy: Hashable, Sendable {
   /// How often a push without an answer is repeated.
   package var unansweredRetries = 3
   /// The delays of a push without an answer.
-  package var unanswered = Schedule(first: .seconds(2), growth: 2, limit: .seconds(30))
+  package var unanswered = RetrySchedule(first: .seconds(2), growth: 2, limit: .seconds(30))
   /// The delays of a push that never reached the service, which may be back at any time.
-  package var unreachable = Schedule(first: .seconds(5), growth: 2, limit: .seconds(10 * 60))
+  package var unreachable = RetrySchedule(first: .seconds(5), growth: 2, limit: .seconds(10 * 60))
   /// The delays if the service names none.
-  /// Apple asks for 15 minutes after an error of its own, which is reached in three steps; Google documents 10 s
-  /// doubling for FCM; WNS throttles channels for minutes.
-  package var refused: [Platform: Schedule] = [
-    .apns: Schedule(first: .seconds(30), growth: 5, limit: .seconds(15 * 60)),
-    .fcm: Schedule(first: .seconds(10), growth: 2, limit: .seconds(10 * 60)),
-    .wns: Schedule(first: .seconds(10 * 60), growth: 2, limit: .seconds(60 * 60)),
-  ]
-  /// The delays after 429 without a time.
-  /// Google: a minute at least, doubling, and an end after an hour.
-  package var throttled: [Platform: Schedule] = [
-    .fcm: Schedule(first: .seconds(60), growth: 2, limit: .seconds(40 * 60))
-  ]
+  package var refused = Dictionary(uniqueKeysWithValues: Platform.allCases.map { ($0, $0.vocabulary.refused) })
+  /// The delays after 429 without a time, where they differ.
+  package var throttled = Dictionary(
+    uniqueKeysWithValues: Platform.allCases.compactMap { platform in
+      platform.vocabulary.throttled.map { (platform, $0) }
+    })
   /// The least delays if the service names one: a time in the past comes from another clock.
-  package var leastAsked = Schedule(first: .seconds(1), growth: 2, limit: .seconds(60))
-  /// The delays of a platform that `refused` does not name.
-  package var refusedElsewhere = Schedule(first: .seconds(30), growth: 2, limit: .seconds(15 * 60))
+  package var leastAsked = RetrySchedule(first: .seconds(1), growth: 2, limit: .seconds(60))
 
   package init() {}
 
@@ -174,13 +131,14 @@ package struct RetryPolicy: Hashable, Sendable {
   private func delay(
     after outcome: PushOutcome, on platform: Platform, waits: Int, remaining: Duration, jitter: Double
   ) -> Duration {
-    let schedule = outcome.status == 0 ? unreachable : refused[platform] ?? refusedElsewhere
+    let schedule = outcome.status == 0 ? unreachable : refused[platform] ?? platform.vocabulary.refused
     let throttled = outcome.status == 429 ? self.throttled[platform] : nil
     guard let asked = outcome.retryAfter else {
       return throttled?.wholeDelay(waits, jitter: jitter) ?? schedule.delay(waits, jitter: jitter)
     }
     let least =
-      throttled.map { Schedule(first: max(asked, leastAsked.first), growth: $0.growth, limit: $0.limit) } ?? leastAsked
+      throttled.map { RetrySchedule(first: max(asked, leastAsked.first), growth: $0.growth, limit: $0.limit) }
+      ?? leastAsked
     let delay = max(asked + asked * (jitter / 10), least.wholeDelay(waits, jitter: jitter))
     // The jitter must not make a delay too long.
     return delay <= maximumDelay && delay < remaining ? delay : asked

@@ -1,6 +1,7 @@
 import FanfareCore
 import Foundation
 import RDKafka
+import Support
 import Testing
 
 @testable import fanfare_dev
@@ -22,7 +23,7 @@ import Testing
       let stray = SendRequest(
         id: .timeOrdered(at: SystemWallClock().now()), hub: try #require(HubName("elsewhere")),
         acceptedAt: SystemWallClock().now(), audience: .user("bob"),
-        content: Content(apns: Array(#"{"aps":{"alert":"stray"}}"#.utf8)))
+        content: Content.of(apns: Array(#"{"aps":{"alert":"stray"}}"#.utf8)))
       let strayKey = stray.audience.recordKey(of: stray.id, hub: stray.hub)
       try await deployment.produce([
         ProducerRecord(topic: topics.sends, key: Array("a key".utf8), value: Array("not json, and secret".utf8)),

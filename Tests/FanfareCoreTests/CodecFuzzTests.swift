@@ -22,7 +22,7 @@ import Testing
     SendRequest(
       id: SendID(high: 0x0190_F5FE_7C00_7000, low: 0x8000_0000_0000_0002), acceptedAt: time,
       audience: .device(.fcm, handle: mark), platforms: [PlatformSet(.fcm), PlatformSet(.apns)],
-      content: Content(
+      content: Content.of(
         apns: Array(#"{"aps":{"alert":"\#(mark)"},"n":[1,2.5e3,null]}"#.utf8), wns: "<toast>\(mark)</toast>")),
     SendRequest(
       id: SendID(high: 0x0190_F5FE_7C00_7000, low: 0x8000_0000_0000_0003), acceptedAt: time,

@@ -12,14 +12,14 @@ import Testing
       content: Content(message: Message(body: "hello"))),
     SendRequest(
       id: .random(), hub: HubName("app-2") ?? .default, sender: "zoë", acceptedAt: time, audience: .tag("news:sport"),
-      platforms: PlatformSet(.wns), content: Content(wns: "<toast>\(hostile)</toast>"), timeToLive: 0,
+      platforms: PlatformSet(.wns), content: Content.of(wns: "<toast>\(hostile)</toast>"), timeToLive: 0,
       priority: .normal,
       collapseKey: "score", traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
       tracestate: "vendor=1"),
     SendRequest(
       id: .random(), acceptedAt: time, audience: .registration(.random()),
       platforms: [PlatformSet(.apns), PlatformSet(.fcm)],
-      content: Content(
+      content: Content.of(
         message: Message(title: hostile, body: hostile, data: [hostile: hostile, "k": ""], badge: 0, sound: "default"),
         apns: Array(#"{"aps":{"alert":"x"},"n":1.50}"#.utf8), fcm: Array(#"{"data":{}}"#.utf8)),
       timeToLive: SendRequest.maximumTimeToLive),

@@ -40,10 +40,10 @@ import Testing
           title: "Tab\t\"quoted\" \\ / \u{1}\u{7F}é€𝄞", body: "Line one\nline two\r",
           data: ["b": "2", "a": "", "ä": "\u{0}"],
           badge: 0, sound: "default")),
-      Content(apns: Array(#"{"aps": {"alert" : "raw"}}"#.utf8)),
-      Content(fcm: Array(#"{"notification":{"title":"T"},"data":{"k":"v"}}"#.utf8)),
-      Content(wns: #"<toast><visual><binding template="ToastText01"/></visual></toast>"#),
-      Content(
+      Content.of(apns: Array(#"{"aps": {"alert" : "raw"}}"#.utf8)),
+      Content.of(fcm: Array(#"{"notification":{"title":"T"},"data":{"k":"v"}}"#.utf8)),
+      Content.of(wns: #"<toast><visual><binding template="ToastText01"/></visual></toast>"#),
+      Content.of(
         message: Message(data: ["only": "data"]), apns: Array("{}".utf8), fcm: Array(#"{"android":{}}"#.utf8),
         wns: "raw"),
     ]
@@ -70,7 +70,7 @@ import Testing
         content: Content(template: TemplateContent(properties: ["x": "é"]))),
       SendRequest(
         id: id(105), acceptedAt: time, audience: .user("bob"),
-        content: Content(
+        content: Content.of(
           apns: Array("{}".utf8), wns: "<toast/>", headers: ["x-wns-type": "wns/toast", "apns-priority": "5"])),
     ]
     return audiences.enumerated().map {
@@ -225,7 +225,7 @@ import Testing
     for handle in ["ab01", "token"] {
       lines += Platform.allCases.map { "handle: \(DeviceHandle.normalized(handle, platform: $0))" }
     }
-    lines += Platform.allCases.map { "platform: \($0.rawValue) \(PlatformSet($0).rawValue)" }
+    lines += Platform.allCases.map { "platform: \($0) \($0.code)" }
     lines += PushOutcome.Verdict.allCases.map { "verdict: \($0.rawValue)" }
     lines += ScheduledSend.State.allCases.map { "schedule: \($0.rawValue)" }
     lines += BroadcastControl.State.allCases.map { "control: \($0.rawValue)" }

@@ -105,7 +105,7 @@ import Testing
       for step in path { node = (node as? [String: Any])?[step] }
       return (node as? [Any])?.map { "\($0)" }
     }
-    #expect(words("Platform", "enum") == Platform.allCases.map(\.rawValue))
+    #expect(words("Platform", "enum") == Platform.allCases.map(\.name))
     #expect(words("Status", "properties", "state", "enum") == StatusRecord.State.allCases.map(\.rawValue))
     #expect(words("DeviceResult", "properties", "outcome", "enum") == DeviceResult.Outcome.allCases.map(\.rawValue))
     #expect(words("RetryDevice", "properties", "outcome", "enum") == DeviceResult.Outcome.allCases.map(\.rawValue))

@@ -1,5 +1,6 @@
 import FanfareCore
 import Foundation
+import Support
 import Testing
 
 struct RetryRecordTests {
@@ -54,7 +55,7 @@ struct RetryRecordTests {
       let payload = Array(
         (String(repeating: #"{"a":"#, count: depth) + "1" + String(repeating: "}", count: depth)).utf8)
       let send = SendRequest(
-        id: .random(), acceptedAt: Self.time, audience: .user("bob"), content: Content(message: nil, apns: payload))
+        id: .random(), acceptedAt: Self.time, audience: .user("bob"), content: Content.of(message: nil, apns: payload))
       guard (try? SendRequest.decode(send.encoded()[...], recordTime: Self.time)) != nil else { break }
       deepest = payload
       let record = Self.record(send: send)

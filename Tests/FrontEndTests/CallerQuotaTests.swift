@@ -232,7 +232,7 @@ import Testing
     let submissions = try (0..<3).map { _ in
       var fields = SendFields()
       fields.audience = .user("bob")
-      fields.fcm = Array(#"{"data":{"k":"v"}}"#.utf8)
+      fields.native.fcm = Array(#"{"data":{"k":"v"}}"#.utf8)
       let origin = SendOrigin(caller: caller, traceparent: nil, receivedAt: now)
       return try Submission(fields, id: .timeOrdered(at: now), from: origin, heldUntil: now + .seconds(60))
     }
@@ -258,7 +258,7 @@ import Testing
       return try (0..<3).map { _ in
         var fields = SendFields()
         fields.audience = .everyone
-        fields.fcm = Array(#"{"data":{"k":"v"}}"#.utf8)
+        fields.native.fcm = Array(#"{"data":{"k":"v"}}"#.utf8)
         let origin = SendOrigin(caller: caller, traceparent: nil, receivedAt: now)
         return try Submission(fields, id: .timeOrdered(at: now), from: origin, heldUntil: now + .seconds(60))
       }

@@ -92,7 +92,7 @@ import Testing
     for (schema, member, words) in [
       ("DeadLetterReason", nil, DeadLetter.Reason.allCases.map(\.rawValue)),
       ("SendState", nil, SendReport.State.allCases.map(\.rawValue)),
-      ("Platform", nil, Platform.allCases.map(\.rawValue)),
+      ("Platform", nil, Platform.allCases.map(\.name)),
       ("Outcome", nil, DeviceResult.Outcome.allCases.map(\.rawValue)),
       ("BroadcastProgress", "course", BroadcastControl.State.allCases.map(\.rawValue)),
       ("BroadcastProgress", "cause", BroadcastControl.Cause.allCases.map(\.rawValue)),

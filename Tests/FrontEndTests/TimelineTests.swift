@@ -29,7 +29,7 @@ import Testing
       found.events = try #require(answer["timeline"]?.elements).map { event in
         let at = try #require(event["at"]?.text.flatMap { UnixTime($0) })
         let known = devices?.first { event["registration"]?.text == "\($0.registration)" }
-        #expect(known?.platform.rawValue == event["platform"]?.text)
+        #expect(known?.platform.name == event["platform"]?.text)
         return "\(event["event"]?.text ?? "") \((at - Self.time) / .milliseconds(1)) \(event["platform"]?.text ?? "-")"
       }
     }

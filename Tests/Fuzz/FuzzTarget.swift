@@ -57,9 +57,12 @@ enum FuzzTarget: String, CaseIterable {
     let text = String(decoding: bytes, as: UTF8.self)
     _ = WNSPayload.kind(of: text)
     _ = try? FCMPayload(bytes)
-    for name in PushHeader.names.values.flatMap(\.self) {
+    let names = Platform.allCases.flatMap { $0.vocabulary.headers }
+    for name in names {
+      var native = NativePayloads(.apns, .json(bytes))
+      native[.wns] = .text(text)
       let content = Content(
-        message: Message(body: text, data: [text: text]), apns: bytes, wns: text, headers: [name: text])
+        message: Message(body: text, data: [text: text]), native: native, headers: [name: text])
       let send = SendRequest(
         id: SendID(high: 0, low: 0), acceptedAt: time, audience: .everyone, content: content, collapseKey: text)
       try? send.checkContent()

@@ -190,7 +190,7 @@ import Testing
     #expect(OutcomeCounts(stored: OutcomeCounts(devices).stored) == OutcomeCounts(devices))
     #expect(OutcomeCounts(stored: Data([0xFF, 0x01])) == nil)
     for outcome in DeviceResult.Outcome.allCases { #expect(StoredCode.outcome(StoredCode.code(outcome)) == outcome) }
-    for platform in Platform.allCases { #expect(StoredCode.platform(StoredCode.code(platform)) == platform) }
+    for platform in Platform.allCases { #expect(Platform(stored: Int64(platform.code)) == platform) }
     for state in StatusRecord.State.allCases { #expect(StoredCode.state(StoredCode.code(state)) == state) }
   }
 

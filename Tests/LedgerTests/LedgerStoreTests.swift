@@ -131,7 +131,7 @@ import Testing
     func failures(of send: SendID) async throws -> [String] {
       let report = try #require(try await store.report(of: send, hub: .default))
       return report.failures.entries.map {
-        "\($0.kind.platform.rawValue) \($0.kind.outcome) \($0.kind.reason) \($0.count)"
+        "\($0.kind.platform.name) \($0.kind.outcome) \($0.kind.reason) \($0.count)"
       }
     }
     // Few devices, more than are kept in one item, and those of an open send of several items.

@@ -1,5 +1,6 @@
 import FanfareCore
 import Foundation
+import Support
 import Testing
 
 @testable import PushServices
@@ -59,7 +60,7 @@ import Testing
     (#"{"aps":{"content-available":true,"alert":{}}}"#, "alert", "10"),
   ])
   func nativePayload(json: String, type: String, priority: String) throws {
-    let rendering = try render(Fixtures.send(Content(message: Message(body: "other"), apns: Array(json.utf8))))
+    let rendering = try render(Fixtures.send(Content.of(message: Message(body: "other"), apns: Array(json.utf8))))
     #expect(rendering.body == Array(json.utf8))
     #expect(field(rendering, "apns-push-type") == type)
     #expect(field(rendering, "apns-priority") == priority)
@@ -68,7 +69,7 @@ import Testing
 
   @Test(arguments: ["[]", "\"x\"", "{", "", "{}x", "{\"aps\":{\"alert\":}}"]) func badNativePayload(json: String) {
     #expect(throws: PushOutcome(.rejected, reason: "BadPayload")) {
-      try render(Fixtures.send(Content(apns: Array(json.utf8))))
+      try render(Fixtures.send(Content.of(apns: Array(json.utf8))))
     }
   }
 
@@ -77,7 +78,7 @@ import Testing
       try render(Fixtures.send(Message(body: "b", data: ["aps": "x"])))
     }
     #expect(throws: PushOutcome(.rejected, reason: "PayloadEmpty")) { try render(Fixtures.send(Message())) }
-    #expect(throws: PushOutcome(.rejected, reason: "PayloadEmpty")) { try render(Fixtures.send(Content(wns: "x"))) }
+    #expect(throws: PushOutcome(.rejected, reason: "PayloadEmpty")) { try render(Fixtures.send(Content.of(wns: "x"))) }
   }
 
   @Test func payloadLimit() throws {
@@ -87,7 +88,7 @@ import Testing
       try render(Fixtures.send(Message(body: String(repeating: "x", count: 4097 - frame))))
     }
     #expect(throws: PushOutcome(.rejected, reason: "PayloadTooLarge"), "the size is checked before the JSON") {
-      try render(Fixtures.send(Content(apns: Array(repeating: UInt8(ascii: "["), count: 4097))))
+      try render(Fixtures.send(Content.of(apns: Array(repeating: UInt8(ascii: "["), count: 4097))))
     }
   }
 
@@ -105,7 +106,7 @@ import Testing
   @Test func headersOfTheCallerReplaceTheDerivedOnes() throws {
     let payload = Array(#"{"aps":{"alert":"A"}}"#.utf8)
     func rendering(_ headers: [String: String]) throws -> RenderedPush {
-      try render(Fixtures.send(Content(apns: payload, headers: headers), collapseKey: "own"))
+      try render(Fixtures.send(Content.of(apns: payload, headers: headers), collapseKey: "own"))
     }
     let plain = try rendering(["x-wns-tag": "t"])
     #expect(plain.headers.map(\.name) == ["apns-push-type", "apns-priority", "apns-collapse-id"])

@@ -1,6 +1,7 @@
 import Crypto
 import FanfareCore
 import Logging
+import Support
 import Testing
 
 @testable import PushServices
@@ -135,8 +136,8 @@ import Testing
       WNSAnswer.outcome(
         status: 410, fields: .init(status: mark, description: mark, retryAfter: mark), appWorks: true, now: Fixtures.now
       ))
-    do { _ = try APNsRenderer.render(Fixtures.send(Content(apns: Array(mark.utf8)))) } catch { found.append(error) }
-    do { _ = try FCMRenderer.render(Fixtures.send(Content(fcm: Array(mark.utf8)))) } catch { found.append(error) }
+    do { _ = try APNsRenderer.render(Fixtures.send(Content.of(apns: Array(mark.utf8)))) } catch { found.append(error) }
+    do { _ = try FCMRenderer.render(Fixtures.send(Content.of(fcm: Array(mark.utf8)))) } catch { found.append(error) }
 
     for value in found {
       var dumped = ""

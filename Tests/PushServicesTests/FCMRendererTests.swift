@@ -49,7 +49,7 @@ import Testing
   /// not delivered yet.
   @Test(arguments: ["match7", "match-7", "6ba7b810-9dad-11d1-80b4-00c04fd430c8", "zoë"])
   func collapseKeyReplacesOnAllDevices(key: String) throws {
-    for content in [Content(message: Message(body: "b")), Content(fcm: Array(#"{"notification":{"body":"b"}}"#.utf8))] {
+    for content in [Content(message: Message(body: "b")), Content.of(fcm: Array(#"{"notification":{"body":"b"}}"#.utf8))] {
       let message = try Self.message(Fixtures.send(content, collapseKey: key))
       #expect(member(message, "android", "collapse_key") as? String == key)
       #expect(member(message, "android", "notification", "tag") as? String == key)
@@ -80,8 +80,8 @@ import Testing
   }
 
   @Test(arguments: [
-    Content(message: Message(body: "b")), Content(fcm: Array(#"{"notification":{"body":"b"}}"#.utf8)),
-    Content(fcm: Array(#"{"notification":{"body":"b"},"apns":{"payload":{"aps":{"badge":1}}}}"#.utf8)),
+    Content(message: Message(body: "b")), Content.of(fcm: Array(#"{"notification":{"body":"b"}}"#.utf8)),
+    Content.of(fcm: Array(#"{"notification":{"body":"b"},"apns":{"payload":{"aps":{"badge":1}}}}"#.utf8)),
   ])
   func normalPriorityAppliesToAppleDevices(content: Content) throws {
     let path = ["apns", "headers", "apns-priority"]
@@ -120,8 +120,8 @@ import Testing
 
   /// The same payload accepted at another time is the same to FCM, so one verdict proves the other.
   @Test(arguments: [
-    Content(message: Message(body: "b")), Content(fcm: Array(#"{"notification":{"body":"b"},"data":{"k":"v"}}"#.utf8)),
-    Content(fcm: Array(#"{"priority":"high","data":{"k":"v"}}"#.utf8)),
+    Content(message: Message(body: "b")), Content.of(fcm: Array(#"{"notification":{"body":"b"},"data":{"k":"v"}}"#.utf8)),
+    Content.of(fcm: Array(#"{"priority":"high","data":{"k":"v"}}"#.utf8)),
   ])
   func renderingDoesNotDependOnTheTime(content: Content) throws {
     let later = SendRequest(
@@ -148,7 +148,7 @@ import Testing
       "{\"data\":{\"\(key)\":\"v\"}}", "{\"data\":{\"\(key)\":1}}", "{\"android\":{\"data\":{\"\(key)\":\"v\"}}}",
       "{\"webpush\":{\"data\":{\"\(key)\":\"v\"}}}",
     ]
-    for content in [Content(message: Message(data: [key: "v"]))] + bodies.map({ Content(fcm: Array($0.utf8)) }) {
+    for content in [Content(message: Message(data: [key: "v"]))] + bodies.map({ Content.of(fcm: Array($0.utf8)) }) {
       #expect(throws: PushOutcome(.rejected, reason: "ReservedDataKey")) {
         try FCMRenderer.render(Fixtures.send(content))
       }
@@ -168,9 +168,9 @@ import Testing
     for content in [
       Content(message: Message(body: text(most - 3))), Content(message: Message(title: text(25), body: text(4025))),
       Content(message: Message(data: ["k": text(most)])),
-      Content(fcm: Array(#"{"data":{"k":"\#(String(repeating: "x", count: 4096))"}}"#.utf8)),
-      Content(fcm: Array(#"{"android":{"data":{"k":"\#(String(repeating: "x", count: 4096))"}}}"#.utf8)),
-      Content(fcm: Array(#"{"data":{"k":7,"l":"\#(String(repeating: "x", count: 4096))"}}"#.utf8)),
+      Content.of(fcm: Array(#"{"data":{"k":"\#(String(repeating: "x", count: 4096))"}}"#.utf8)),
+      Content.of(fcm: Array(#"{"android":{"data":{"k":"\#(String(repeating: "x", count: 4096))"}}}"#.utf8)),
+      Content.of(fcm: Array(#"{"data":{"k":7,"l":"\#(String(repeating: "x", count: 4096))"}}"#.utf8)),
     ] {
       #expect(throws: PushOutcome(.rejected, reason: "PayloadTooLarge")) {
         try FCMRenderer.render(Fixtures.send(content))
@@ -252,7 +252,7 @@ import Testing
     (#"{"data":{}}"#, ""), ("{}", ""), (#"{"apns":null}"#, ""),
   ])
   func nativeMessage(native: String, expected: String) throws {
-    let send = Fixtures.send(Content(fcm: Array(native.utf8)), collapseKey: "c")
+    let send = Fixtures.send(Content.of(fcm: Array(native.utf8)), collapseKey: "c")
     guard !expected.isEmpty else {
       #expect(throws: PushOutcome(.rejected, reason: "PayloadEmpty")) { try FCMRenderer.render(send) }
       return
@@ -277,7 +277,7 @@ import Testing
   ])
   func messageWithTargetIsRefused(native: String) {
     #expect(throws: PushOutcome(.rejected, reason: "TargetInPayload")) {
-      try FCMRenderer.render(Fixtures.send(Content(fcm: Array(native.utf8))))
+      try FCMRenderer.render(Fixtures.send(Content.of(fcm: Array(native.utf8))))
     }
   }
 
@@ -290,7 +290,7 @@ import Testing
   ])
   func invalidMessageIsRefused(native: String) {
     #expect(throws: PushOutcome(.rejected, reason: "BadPayload")) {
-      try FCMRenderer.render(Fixtures.send(Content(fcm: Array(native.utf8))))
+      try FCMRenderer.render(Fixtures.send(Content.of(fcm: Array(native.utf8))))
     }
   }
 
@@ -301,7 +301,7 @@ import Testing
       switch bad.platform {
       case .apns: try APNsRenderer.render(send)
       case .fcm: try FCMRenderer.render(send)
-      case .wns: try WNSRenderer.render(send)
+      default: try WNSRenderer.render(send)
       }
     }
   }

@@ -283,13 +283,13 @@ import Testing
         return verdicts
       }
       for content in [
-        Content(message: Message(data: ["k": "v"])), Content(fcm: Array(#"{"data":{"k":"v"}}"#.utf8)),
-        Content(fcm: Array(#"{"priority":"high","data":{"k":"v"}}"#.utf8)),
+        Content(message: Message(data: ["k": "v"])), Content.of(fcm: Array(#"{"data":{"k":"v"}}"#.utf8)),
+        Content.of(fcm: Array(#"{"priority":"high","data":{"k":"v"}}"#.utf8)),
       ] {
         expectEqual(try await verdicts(content), [.accepted, .accepted])
       }
       // The caller's part for Apple may be wrong for Apple only.
-      let own = Content(fcm: Array(#"{"data":{"k":"v"},"apns":{"headers":{"apns-priority":"10"}}}"#.utf8))
+      let own = Content.of(fcm: Array(#"{"data":{"k":"v"},"apns":{"headers":{"apns-priority":"10"}}}"#.utf8))
       for _ in 0..<2 { expectEqual(try await verdicts(own), [.accepted, .rejected]) }
     }
     try await laboratory.close()

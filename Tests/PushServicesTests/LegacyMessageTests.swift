@@ -1,5 +1,6 @@
 import FanfareCore
 import Foundation
+import Support
 import Testing
 
 @testable import PushServices
@@ -9,7 +10,7 @@ import Testing
     _ legacy: String, priority: Priority = .high, collapseKey: String? = nil, timeToLive: Int64 = 60
   ) throws -> [String: Any] {
     try FCMRendererTests.message(
-      Fixtures.send(Content(fcm: Array(legacy.utf8)), priority: priority, collapseKey: collapseKey),
+      Fixtures.send(Content.of(fcm: Array(legacy.utf8)), priority: priority, collapseKey: collapseKey),
       timeToLive: timeToLive)
   }
 
@@ -116,7 +117,7 @@ import Testing
   }
 
   @Test func dryRun() throws {
-    let send = Fixtures.send(Content(fcm: Array(#"{"dry_run":true,"data":{"k":"v"}}"#.utf8)))
+    let send = Fixtures.send(Content.of(fcm: Array(#"{"dry_run":true,"data":{"k":"v"}}"#.utf8)))
     let body = Array(try FCMRendererTests.body(send).utf8)
     #expect(try Fixtures.object(body)["validate_only"] as? Bool == true)
     #expect(try FCMRenderer.render(send).isDryRun)
@@ -158,7 +159,7 @@ import Testing
       "notification": ["title": text, "tag": text, "sound": text],
     ]
     let json = Array(try JSONSerialization.data(withJSONObject: legacy))
-    let message = try FCMRendererTests.message(Fixtures.send(Content(fcm: json)))
+    let message = try FCMRendererTests.message(Fixtures.send(Content.of(fcm: json)))
     #expect(member(message, "data", "k") as? String == text)
     let inner = try Fixtures.object(Array((member(message, "data", "o") as? String ?? "").utf8))
     #expect(inner["x"] as? String == text)

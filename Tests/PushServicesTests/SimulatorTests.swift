@@ -96,7 +96,7 @@ import Testing
         let device = String(repeating: "ab", count: 32)
         let sends = [
           Self.portable, Fixtures.send(Message(data: ["k": "v"])), Fixtures.send(Message(badge: 0), priority: .normal),
-          Fixtures.send(Content(apns: Array(#"{"aps":{"content-available":1},"secureId":"x"}"#.utf8))),
+          Fixtures.send(Content.of(apns: Array(#"{"aps":{"content-available":1},"secureId":"x"}"#.utf8))),
         ]
         for send in sends {
           expectEqual(try await Self.outcomes(sender, send, to: [device]), [PushOutcome(.accepted, status: 200)])
@@ -124,7 +124,7 @@ import Testing
         let (device, now) = (String(repeating: "ab", count: 32), SystemWallClock().now())
         let soon = String(now.seconds + 5)
         for own in ["4000000000", soon, "0"] {
-          let content = Content(apns: Array(#"{"aps":{"alert":"a"}}"#.utf8), headers: ["apns-expiration": own])
+          let content = Content.of(apns: Array(#"{"aps":{"alert":"a"}}"#.utf8), headers: ["apns-expiration": own])
           let send = Fixtures.send(content)
           expectEqual(try await Self.outcomes(sender, send, to: [device], at: now).map(\.verdict), [.accepted])
         }
@@ -139,7 +139,7 @@ import Testing
   @Test func dryRunIsNotReportedAsDelivered() async throws {
     try await Self.running { simulator, endpoints in
       try await Outcomes.running(Self.fcm(simulator.credentials, endpoints)) { sender in
-        let content = Content(fcm: Array(#"{"dry_run":true,"data":{"k":"v"}}"#.utf8))
+        let content = Content.of(fcm: Array(#"{"dry_run":true,"data":{"k":"v"}}"#.utf8))
         expectEqual(
           try await Self.outcomes(sender, Fixtures.send(content), to: ["device-1"]),
           [PushOutcome(.rejected, reason: "DryRun", status: 200)])
@@ -214,12 +214,12 @@ import Testing
           + ##""color":"#aabbcc","android_channel_id":"c","tag":"t","click_action":"x","sound":"s"}}"##
         let silent = #"{"priority":"high","content_available":true,"data":{"n":1}}"#
         let sends = [
-          Fixtures.send(Content(fcm: Array(shown.utf8))), Fixtures.send(Content(fcm: Array(silent.utf8))),
-          Fixtures.send(Content(fcm: Array(#"{"android_v2":{"background_sync":{}},"data":{"k":"v"}}"#.utf8))),
+          Fixtures.send(Content.of(fcm: Array(shown.utf8))), Fixtures.send(Content.of(fcm: Array(silent.utf8))),
+          Fixtures.send(Content.of(fcm: Array(#"{"android_v2":{"background_sync":{}},"data":{"k":"v"}}"#.utf8))),
           Self.portable, Fixtures.send(Message(data: ["message": "x"])), Fixtures.send(Message(badge: 1)),
-          Fixtures.send(Content(fcm: Array(legacy.utf8))),
-          Fixtures.send(Content(fcm: Array(#"{"data":{"message":"x"}}"#.utf8))),
-          Fixtures.send(Content(fcm: Array(#"{"android":{"ttl":"3s"},"apns":{"payload":{"aps":{}}}}"#.utf8))),
+          Fixtures.send(Content.of(fcm: Array(legacy.utf8))),
+          Fixtures.send(Content.of(fcm: Array(#"{"data":{"message":"x"}}"#.utf8))),
+          Fixtures.send(Content.of(fcm: Array(#"{"android":{"ttl":"3s"},"apns":{"payload":{"aps":{}}}}"#.utf8))),
         ]
         for send in sends {
           expectEqual(try await Self.outcomes(sender, send, to: [device]), [PushOutcome(.accepted, status: 200)])
@@ -255,7 +255,7 @@ import Testing
         let sends = [
           Self.portable, Fixtures.send(Message(data: ["k": "v"])), Fixtures.send(Message(badge: 1)),
           Fixtures.send(
-            Content(
+            Content.of(
               wns: #"<toast><visual><binding template="ToastText01"><text id="1">x</text></binding></visual></toast>"#)),
         ]
         for send in sends {

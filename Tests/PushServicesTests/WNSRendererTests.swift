@@ -4,6 +4,7 @@ import FanfareCore
 import Foundation
 import FoundationXML
 import NIOHTTP1
+import Support
 import Testing
 
 @testable import PushServices
@@ -103,7 +104,7 @@ import Testing
     ("<toast", "wns/raw"), ("<?xml", "wns/raw"),
   ])
   func nativePayload(payload: String, type: String) throws {
-    let rendering = try WNSRenderer.render(Fixtures.send(Content(message: Message(body: "other"), wns: payload)))
+    let rendering = try WNSRenderer.render(Fixtures.send(Content.of(message: Message(body: "other"), wns: payload)))
     #expect(rendering.body == Array(payload.utf8))
     #expect(field(rendering, "x-wns-type") == type)
     #expect(field(rendering, "content-type") == (type == "wns/raw" ? "application/octet-stream" : "text/xml"))
@@ -111,12 +112,12 @@ import Testing
 
   @Test func refusals() {
     for content in [
-      Content(message: Message()), Content(message: Message(sound: "default")), Content(wns: ""), Content(apns: []),
+      Content(message: Message()), Content(message: Message(sound: "default")), Content.of(wns: ""), Content.of(apns: []),
     ] {
       #expect(throws: PushOutcome(.rejected, reason: "PayloadEmpty")) { try WNSRenderer.render(Fixtures.send(content)) }
     }
     for content in [
-      Content(wns: String(repeating: "x", count: 5001)),
+      Content.of(wns: String(repeating: "x", count: 5001)),
       Content(message: Message(body: String(repeating: "<", count: 1250))),
     ] {
       #expect(throws: PushOutcome(.rejected, reason: "PayloadTooLarge")) {
@@ -130,13 +131,13 @@ import Testing
     "6ba7b810-9dad-11d1-80b4-00c04fd430c8",
   ])
   func anyCollapseKeyBecomesATag(key: String) throws {
-    for content in [Content(message: Message(body: "b")), Content(wns: "<!--c--><toast/>"), Content(wns: "<tile/>")] {
+    for content in [Content(message: Message(body: "b")), Content.of(wns: "<!--c--><toast/>"), Content.of(wns: "<tile/>")] {
       let tag = try #require(field(try WNSRenderer.render(Fixtures.send(content, collapseKey: key)), "x-wns-tag"))
       #expect(WNSFields.isTag(tag))
       #expect(WNSFields.isTag(key) ? tag == key : tag == Self.digest(of: key))
     }
-    #expect(field(try WNSRenderer.render(Fixtures.send(Content(wns: "raw"), collapseKey: key)), "x-wns-tag") == nil)
-    let own = Content(wns: "<toast/>", headers: ["x-wns-tag": "own"])
+    #expect(field(try WNSRenderer.render(Fixtures.send(Content.of(wns: "raw"), collapseKey: key)), "x-wns-tag") == nil)
+    let own = Content.of(wns: "<toast/>", headers: ["x-wns-tag": "own"])
     #expect(field(try WNSRenderer.render(Fixtures.send(own, collapseKey: key)), "x-wns-tag") == "own")
   }
 
@@ -154,13 +155,13 @@ import Testing
   /// A type of the caller's decides about all that follows from the type.
   @Test func otherFieldsFollowFromTheCallersType() throws {
     let raw = try WNSRenderer.render(
-      Fixtures.send(Content(wns: "<toast/>", headers: ["x-wns-type": "wns/raw"]), collapseKey: "k"))
+      Fixtures.send(Content.of(wns: "<toast/>", headers: ["x-wns-type": "wns/raw"]), collapseKey: "k"))
     #expect(
       raw.headers == [
         .init("content-type", "application/octet-stream"), .init("x-wns-cache-policy", "cache"),
         .init("x-wns-priority", "1"), .init("x-wns-type", "wns/raw"),
       ])
-    let toast = try WNSRenderer.render(Fixtures.send(Content(wns: "x", headers: ["x-wns-type": "wns/toast"])))
+    let toast = try WNSRenderer.render(Fixtures.send(Content.of(wns: "x", headers: ["x-wns-type": "wns/toast"])))
     #expect(field(toast, "content-type") == "text/xml")
     #expect(field(toast, "x-wns-cache-policy") == nil)
   }
@@ -175,20 +176,20 @@ import Testing
       "x-wns-cache-policy": "no-cache",
     ]
     let rendering = try WNSRenderer.render(
-      Fixtures.send(Content(wns: "<toast/>", headers: headers.merging(["apns-priority": "5"]) { $1 })))
+      Fixtures.send(Content.of(wns: "<toast/>", headers: headers.merging(["apns-priority": "5"]) { $1 })))
     let fields = Dictionary(grouping: rendering.headers, by: \.name).mapValues { $0.map(\.value) }
     #expect(fields == headers.mapValues { [$0] }.merging(["x-wns-priority": ["1"]]) { $1 })
     #expect(throws: PushOutcome(.rejected, reason: "BadHeader")) {
-      try WNSRenderer.render(Fixtures.send(Content(wns: "<toast/>", headers: ["x-wns-tag": "a\r\nb: c"])))
+      try WNSRenderer.render(Fixtures.send(Content.of(wns: "<toast/>", headers: ["x-wns-tag": "a\r\nb: c"])))
     }
     #expect(throws: PushOutcome(.rejected, reason: "BadHeader")) {
-      try WNSRenderer.render(Fixtures.send(Content(wns: "<toast/>", headers: ["x-wns-ttl": "soon"])))
+      try WNSRenderer.render(Fixtures.send(Content.of(wns: "<toast/>", headers: ["x-wns-ttl": "soon"])))
     }
   }
 
   @Test(arguments: [("60", 3600, "60"), ("3600", 59, "59"), ("0", 59, "0")])
   func timeToLiveIsTheSmallerOneAndSentOnce(_ callers: String, _ remaining: Int, _ sent: String) throws {
-    let rendering = try WNSRenderer.render(Fixtures.send(Content(wns: "<toast/>", headers: ["x-wns-ttl": callers])))
+    let rendering = try WNSRenderer.render(Fixtures.send(Content.of(wns: "<toast/>", headers: ["x-wns-ttl": callers])))
     let handle = "https://db5.notify.windows.com/?token=AwYA"
     let push = Push(
       ticket: 1, id: Fixtures.pushID, handle: handle, rendering: rendering,

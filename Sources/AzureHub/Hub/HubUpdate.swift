@@ -44,9 +44,10 @@ package struct HubCredential: Sendable, CustomStringConvertible {
 
 /// A request to change a hub: the credentials in its description.
 struct HubUpdate {
-  private static let platforms: [String: Platform] = [
-    "ApnsCredential": .apns, "FcmV1Credential": .fcm, "WnsCredential": .wns,
-  ]
+  /// The elements of credentials, and their platforms.
+  private static let kinds = Platform.allCases.flatMap { platform in
+    platform.vocabulary.azure.compactMap { kind in kind.credential.map { (element: $0, platform: platform) } }
+  }
   /// Elements that Azure itself sets.
   private static let ignored: Set<String> = [
     "DailyOperations", "DailyMaxActiveDevices", "DailyMaxActiveRegistrations", "Path", "Name",
@@ -66,7 +67,7 @@ struct HubUpdate {
     }
     var credentials: [HubCredential] = []
     for element in description.children where !element.isNothing && !Self.ignored.contains(element.name) {
-      if let platform = Self.platforms[element.name] {
+      if let platform = Self.kinds.first(where: { $0.element == element.name })?.platform {
         guard !credentials.contains(where: { $0.platform == platform }) else {
           throw Refusal(.invalidField, "\(element.name) is given twice")
         }
@@ -74,7 +75,7 @@ struct HubUpdate {
       } else if element.name != "RegistrationTtl" || element.text.trimmingSpace != HubDescription.unlimited {
         throw Refusal(
           .invalidField,
-          "\(element.name) cannot be changed here; ApnsCredential, FcmV1Credential and WnsCredential can")
+          "\(element.name) cannot be changed here; \(Self.kinds.map(\.element).series("and")) can")
       }
     }
     self.credentials = credentials

@@ -265,7 +265,7 @@ struct InstallationDocument: Hashable, Sendable {
       json.member("installationId", id)
       json.member("pushChannel", service.azureForm(of: handle))
       json.member("pushChannelExpired", false)
-      json.member("platform", service.installationPlatform)
+      json.member("platform", service.kind.installation)
       json.member("userId", ifPresent: user)
       json.member("expirationTime", validUntil?.description ?? "9999-12-31T23:59:59.9999999Z")
       json.member("lastUpdate", seenAt)
@@ -291,7 +291,7 @@ struct InstallationDocument: Hashable, Sendable {
     json.object("templates") { json in
       for (name, entry) in templates.sorted(by: { $0.key < $1.key }) {
         json.object(named: name) { json in
-          json.member("body", entry.template.body(for: service))
+          json.member("body", service.body(of: entry.template.body))
           let headers = entry.template.namedHeaders()
           if !headers.isEmpty {
             json.object("headers") { json in for header in headers { json.member(named: header.name, header.value) } }
@@ -330,7 +330,7 @@ extension JSONReader {
 
   /// Reads a secondary tile of an installation.
   mutating func readAzureTile(of service: PushServiceName) throws(JSONError) -> InstallationDocument.Tile {
-    guard service == .windows else { throw error("belongs to installations with the platform wns") }
+    guard service.platform.vocabulary.hasTiles else { throw error("belongs to installations with the platform wns") }
     var (handle, tags): (String?, AzureTags) = (nil, AzureTags())
     var templates: [String: InstallationDocument.Template] = [:]
     try readObject { (key, reader) throws(JSONError) in

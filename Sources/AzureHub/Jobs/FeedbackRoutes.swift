@@ -61,7 +61,7 @@ extension RemovedRegistration {
       // Known while the device can be restored.
       if let quarantine {
         let service = PushServiceName(quarantine.platform, [:], isOlder: false)
-        feedback.appendElement("Platform", service.installationPlatform)
+        feedback.appendElement("Platform", service.kind.installation)
         feedback.appendElement("PnsHandle", service.azureForm(of: quarantine.handle))
       }
       feedback.appendElement("RegistrationId", registration.description)

@@ -45,7 +45,7 @@ struct AzureTemplate: Hashable, Sendable {
   mutating func set(_ given: String, to value: String, on platform: Platform) throws(InvalidDescription) {
     let name = given.lowercased()
     guard PushHeader.platform(of: name) == platform else {
-      let names = (PushHeader.names[platform] ?? []).sorted().joined(separator: ", ")
+      let names = platform.vocabulary.headers.sorted().joined(separator: ", ")
       throw InvalidDescription(
         "a template's header must be one of \(names.isEmpty ? "none on this platform" : names)")
     }
@@ -123,8 +123,8 @@ struct AzureTemplate: Hashable, Sendable {
       throw InvalidDescription(
         "a template's name must have at most \(DeviceTemplate.maximumNameLength) characters and no control characters")
     }
-    let body = platform == .fcm ? Self.message(in: body) : body
-    let template = DeviceTemplate(name: name, body: body, headers: headers)
+    let content = platform.vocabulary.azure[0].envelope.map { Self.content(of: $0, in: body) } ?? body
+    let template = DeviceTemplate(name: name, body: content, headers: headers)
     let compiled: ContentTemplate
     do throws(TemplateError) { compiled = try template.compiled(for: platform) } catch {
       throw InvalidDescription("\(field): \(error)")
@@ -133,16 +133,16 @@ struct AzureTemplate: Hashable, Sendable {
     return template
   }
 
-  /// The message of a request to FCM: `{"message":{…}}`; any other body as it is. Only the message is stored, as
-  /// in sends.
-  private static func message(in body: String) -> String {
+  /// The content of a body that has it in a member, `{"message":{…}}`; any other body as it is. Only the content is
+  /// stored, as in sends.
+  private static func content(of envelope: String, in body: String) -> String {
     var message: ArraySlice<UInt8>?
     var count = 0
     do throws(JSONError) {
       var reader = try JSONReader(Array(body.utf8)[...])
       try reader.readObject { (key, reader) throws(JSONError) in
         count += 1
-        if "message" ~= key, try reader.nextKind() == .object {
+        if envelope ~= key, try reader.nextKind() == .object {
           message = try reader.readRaw()
         } else {
           try reader.skipValue()
@@ -155,7 +155,4 @@ struct AzureTemplate: Hashable, Sendable {
     guard let message, count == 1 else { return body }
     return String(decoding: message, as: UTF8.self)
   }
-
-  /// The body in the form of a service.
-  func body(for service: PushServiceName) -> String { service == .fcmV1 ? #"{"message":\#(body)}"# : body }
 }

@@ -1,38 +1,47 @@
 import FanfareCore
 
 /// A push service as Azure's clients name it. Two names stand for Firebase Cloud Messaging.
-enum PushServiceName: String, CaseIterable, Hashable, Sendable {
-  case windows = "Windows"
-  case apple = "Apple"
-  case gcm = "Gcm"
-  case fcmV1 = "FcmV1"
+struct PushServiceName: Hashable, Sendable {
+  let platform: Platform
+  let kind: AzureKind
 
-  /// The names in Azure of services that are not served. Fcm is one: Azure refuses it too, its clients write Gcm.
+  private init(_ platform: Platform, _ kind: AzureKind) { (self.platform, self.kind) = (platform, kind) }
+
+  /// All names. Azure's lists begin with Windows, its first platform.
+  static let all: [PushServiceName] = {
+    let all = Platform.allCases.flatMap { platform in platform.vocabulary.azure.map { Self(platform, $0) } }
+    return all.filter { $0.platform == .wns } + all.filter { $0.platform != .wns }
+  }()
+
+  static let gcm = Self(.fcm, FCM.azure[0])
+
+  /// The names in Azure of services that may not be served. Fcm is one: Azure refuses it too, its clients write Gcm.
   private static let refused = ["Adm", "Baidu", "Browser", "Fcm", "Mpns", "NokiaX", "Xiaomi"]
 
   /// The service of a registration, by the kind that a client gave: one of Gcm may know no FcmV1, in any version.
   ///
   /// Without a kind Firebase is FcmV1, unless the client asks for an older version (`isOlder`), which has none.
   init(_ platform: Platform, _ form: [String: String], isOlder: Bool) {
-    self =
-      switch platform {
-      case .apns: .apple
-      case .wns: .windows
-      case .fcm: isOlder || form[Self.formKey] == Self.gcm.rawValue ? .gcm : .fcmV1
-      }
+    let kinds = platform.vocabulary.azure
+    let isFirst = isOlder || form[Self.formKey] == kinds[0].name
+    self.init(platform, isFirst ? kinds[0] : kinds[kinds.count - 1])
   }
 
   private static let formKey = "service"
 
+  /// Whether another name of the platform is newer.
+  private var isOlder: Bool { kind != platform.vocabulary.azure.last }
+
   /// The kind's entry in `DeviceProfile.azure`; empty for the default kind of the platform.
-  var form: [String: String] { self == .gcm ? [Self.formKey: rawValue] : [:] }
+  var form: [String: String] { isOlder ? [Self.formKey: kind.name] : [:] }
 
   /// Reads the name in front of `RegistrationDescription` or `TemplateRegistrationDescription`.
   init(ofRegistration name: String) throws(InvalidDescription) {
-    if let service = Self(rawValue: name) {
+    if let service = Self.all.first(where: { $0.kind.name == name }) {
       self = service
     } else if Self.refused.contains(name) {
-      throw InvalidDescription("\(name)RegistrationDescription is not supported; \(Self.supported)")
+      throw InvalidDescription(
+        "\(name)RegistrationDescription is not supported; \(Self.all.map(\.kind.name).series("and")) are")
     } else {
       throw InvalidDescription("the specified resource description is invalid")
     }
@@ -40,59 +49,30 @@ enum PushServiceName: String, CaseIterable, Hashable, Sendable {
 
   /// Reads the `platform` of an installation, in any letter case.
   init(ofInstallation name: String) throws(InvalidDescription) {
-    switch name.lowercased() {
-    case "wns": self = .windows
-    case "apns": self = .apple
-    case "gcm", "fcm": self = .gcm
-    case "fcmv1": self = .fcmV1
-    case let name where ["mpns", "adm", "baidu", "browser", "xiaomi", "nokiax"].contains(name):
-      throw InvalidDescription("platform: \(name) is not supported; wns, apns, gcm and fcmV1 are")
-    default: throw InvalidDescription("platform must be wns, apns, gcm or fcmV1")
+    let name = name.lowercased()
+    let served = Self.all.map(\.kind.installation)
+    if let service = Self.all.first(where: {
+      $0.kind.installation.lowercased() == name || $0.kind.aliases.contains(name)
+    }) {
+      self = service
+    } else if Self.refused.contains(where: { $0.lowercased() == name }) {
+      throw InvalidDescription("platform: \(name) is not supported; \(served.series("and")) are")
+    } else {
+      throw InvalidDescription("platform must be \(served.alternatives)")
     }
   }
 
-  private static var supported: String { "Windows, Apple, Gcm and FcmV1 are" }
+  /// The name in results of sends, and the format of a send.
+  var resultName: String { kind.name.lowercased() }
 
-  var platform: Platform {
-    switch self {
-    case .windows: .wns
-    case .apple: .apns
-    case .gcm, .fcmV1: .fcm
-    }
-  }
-
-  /// The `platform` of an installation.
-  var installationPlatform: String {
-    switch self {
-    case .windows: "wns"
-    case .apple: "apns"
-    case .gcm: "gcm"
-    case .fcmV1: "fcmV1"
-    }
-  }
-
-  /// The name in results of sends.
-  var resultName: String {
-    switch self {
-    case .windows: "windows"
-    case .apple: "apple"
-    case .gcm: "gcm"
-    case .fcmV1: "fcmv1"
-    }
-  }
-
-  /// The element of a registration that holds the handle.
-  var handleElement: String {
-    switch self {
-    case .windows: "ChannelUri"
-    case .apple: "DeviceToken"
-    case .gcm: "GcmRegistrationId"
-    case .fcmV1: "FcmV1RegistrationId"
-    }
+  /// The body of a template in the form of the service.
+  func body(of template: String) -> String {
+    guard let envelope = kind.envelope, !isOlder else { return template }
+    return "{\"\(envelope)\":\(template)}"
   }
 
   /// A handle in Azure's form: tokens of Apple in upper case.
-  func azureForm(of handle: String) -> String { self == .apple ? handle.uppercased() : handle }
+  func azureForm(of handle: String) -> String { platform == .apns ? handle.uppercased() : handle }
 
   /// The handle if it is valid.
   func checked(handle: String?, field: String) throws(InvalidDescription) -> String {

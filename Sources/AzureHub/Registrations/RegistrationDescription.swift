@@ -38,8 +38,11 @@ struct RegistrationDescription: Hashable, Sendable {
     let isTemplate = type.hasSuffix(templateSuffix)
     service = try PushServiceName(
       ofRegistration: String(type.dropLast((isTemplate ? templateSuffix : suffix).count)))
-    handle = try service.checked(handle: description.value(service.handleElement), field: service.handleElement)
-    if service == .windows, let name = description.value(Self.tileElement)?.trimmingSpace, !name.isEmpty {
+    let element = service.kind.handleElement
+    handle = try service.checked(handle: description.value(element), field: element)
+    if service.platform.vocabulary.hasTiles, let name = description.value(Self.tileElement)?.trimmingSpace,
+      !name.isEmpty
+    {
       tile = try InstallationDocument.Tile.checked(name: name, field: Self.tileElement)
     }
     tags = try AzureTags(list: description.value("Tags") ?? "", field: "Tags")

@@ -75,7 +75,7 @@ extension RegistrationEntry {
   /// Appends the description in the order of .NET's data contract.
   func appendDescription(to document: inout [UInt8]) {
     let template = description.template
-    let name = description.service.rawValue + (template == nil ? "" : "Template") + "RegistrationDescription"
+    let name = description.service.kind.name + (template == nil ? "" : "Template") + "RegistrationDescription"
     document.appendElement(name, attributes: XMLNamespace.ofDescriptions) { content in
       content.appendElement("ETag", tag)
       content.appendElement("ExpirationTime", registration.validUntil?.description ?? "9999-12-31T23:59:59.999")
@@ -87,7 +87,7 @@ extension RegistrationEntry {
         content.appendElement("PushVariables", String(decoding: variables, as: UTF8.self))
       }
       content.appendElement(
-        description.service.handleElement, description.service.azureForm(of: description.handle))
+        description.service.kind.handleElement, description.service.azureForm(of: description.handle))
       if let tile = description.tile { content.appendElement(RegistrationDescription.tileElement, tile) }
       if let template {
         Self.append(template, AzureTemplate(template, form: description.form), of: description.service, to: &content)
@@ -98,7 +98,7 @@ extension RegistrationEntry {
   private static func append(
     _ template: DeviceTemplate, _ form: AzureTemplate, of service: PushServiceName, to content: inout [UInt8]
   ) {
-    content.appendElement("BodyTemplate", form.body(for: service))
+    content.appendElement("BodyTemplate", service.body(of: form.body))
     func append(headers: String, header: String, _ list: [(name: String, value: String)]) {
       guard !list.isEmpty else { return }
       content.appendElement(headers) { content in
@@ -110,13 +110,10 @@ extension RegistrationEntry {
         }
       }
     }
-    switch service {
-    case .windows: append(headers: "WnsHeaders", header: "WnsHeader", form.namedHeaders())
-    case .apple: if let expiry = form.expiry { content.appendElement("Expiry", expiry) }
-    case .gcm, .fcmV1: break
-    }
+    if service.platform == .wns { append(headers: "WnsHeaders", header: "WnsHeader", form.namedHeaders()) }
+    if service.platform == .apns, let expiry = form.expiry { content.appendElement("Expiry", expiry) }
     if !template.name.isEmpty { content.appendElement("TemplateName", template.name) }
-    if service == .apple {
+    if service.platform == .apns {
       if let priority = form.priority { content.appendElement("Priority", priority) }
       append(headers: "ApnsHeaders", header: "ApnsHeader", form.namedHeaders(isElement: true))
     }

@@ -23,14 +23,14 @@ struct RegistrationListing: Sendable {
       return
     }
     let (name, handle) = try Self.parse(filter: filter)
-    let service = PushServiceName.allCases.first { $0.handleElement.lowercased() == name }
+    let service = PushServiceName.all.first { $0.kind.handleElement.lowercased() == name }
     guard let service else {
       throw Refusal(
         .invalidParameter,
-        "$filter must compare ChannelUri, DeviceToken, GcmRegistrationId or FcmV1RegistrationId with eq")
+        "$filter must compare \(PushServiceName.all.map(\.kind.handleElement).alternatives) with eq")
     }
     // Clients name it ChannelUri on all platforms, and some encode its value twice.
-    let platforms = service == .windows ? Platform.allCases : [service.platform]
+    let platforms = service.platform == .wns ? Platform.allCases : [service.platform]
     let decoded = ProtocolRequest.decoded(handle[...]) ?? handle
     let audiences = (decoded == handle ? [handle] : [handle, decoded]).flatMap { handle in
       platforms.filter { DeviceHandle.problem(with: handle, platform: $0) == nil }.map {

@@ -19,20 +19,19 @@ struct Notification: Sendable {
     }
     (self.format, self.body) = (format.lowercased(), body)
     expression = headers[.notificationTags] ?? ""
-    switch self.format {
-    case "apple": platform = .apns
-    case "gcm", "fcmv1": platform = .fcm
-    case "windows": platform = .wns
-    case "template": platform = nil
-    case "windowsphone", "adm", "baidu", "browser", "xiaomi", "nokiax", "fcm":
-      throw Refusal(
-        .invalidField,
-        "The format \(self.format) is not supported; the formats are apple, gcm, fcmv1, windows and template.")
-    default:
-      throw Refusal(
-        .invalidField,
-        "ServiceBusNotification-Format is unknown; the formats are apple, gcm, fcmv1, windows and template.")
+    let kinds = Platform.allCases.flatMap { platform in
+      platform.vocabulary.azure.map { (format: $0.name.lowercased(), platform: platform, envelope: $0.envelope) }
     }
+    let kind = kinds.first { $0.format == format.lowercased() }
+    guard kind != nil || self.format == "template" else {
+      let formats = (kinds.map(\.format) + ["template"]).series("and")
+      throw Refusal(
+        .invalidField,
+        Self.refused.contains(self.format)
+          ? "The format \(self.format) is not supported; the formats are \(formats)."
+          : "ServiceBusNotification-Format is unknown; the formats are \(formats).")
+    }
+    platform = kind?.platform
     guard !body.isEmpty else { throw Refusal(.malformedBody, "The notification has no body.") }
     let template = try Self.template(of: headers, isAllowed: platform == nil)
     guard let platform else {
@@ -40,18 +39,24 @@ struct Notification: Sendable {
       return
     }
     fields.platforms = PlatformSet(platform)
-    switch platform {
-    case .apns: fields.apns = try Self.object(body)
-    case .fcm: fields.fcm = try Self.message(body)
-    case .wns:
+    switch platform.vocabulary.nativeForm {
+    case .json:
+      let object = try Self.object(body)
+      fields.native[platform] = .json(try kind?.envelope.map { (name) throws(Refusal) in
+        try Self.content(of: name, in: object)
+      } ?? object)
+    case .text:
       guard let text = String(validating: body, as: UTF8.self) else {
         throw Refusal(.malformedBody, "The notification is not UTF-8.")
       }
-      fields.wns = text
+      fields.native[platform] = .text(text)
     }
     fields.headers = try Self.headers(of: headers, for: platform)
     if platform == .apns { try readAppleHeaders(headers, at: moment) }
   }
+
+  /// Formats of Azure's clients that may not be served.
+  private static let refused: Set = ["windowsphone", "adm", "baidu", "browser", "xiaomi", "nokiax", "fcm"]
 
   /// The audience of the request's tags: everyone without any.
   func audience() throws(Refusal) -> Audience { try AzureTag.audience(of: expression) }
@@ -118,16 +123,16 @@ struct Notification: Sendable {
     }
   }
 
-  /// A message for FCM: the value of `message` of an FCM v1 request, or a body of the older protocol.
-  private static func message(_ body: ArraySlice<UInt8>) throws(Refusal) -> [UInt8] {
-    let whole = try object(body)
+  /// The payload in a body that may have it in a member: the value of `message` of an FCM v1 request, or a body of the
+  /// older protocol.
+  private static func content(of envelope: String, in whole: [UInt8]) throws(Refusal) -> [UInt8] {
     var message: [UInt8]?
     var count = 0
     do throws(JSONError) {
       var reader = try JSONReader(whole[...])
       try reader.readObject { (key, reader) throws(JSONError) in
         count += 1
-        if "message" ~= key, try reader.nextKind() == .object {
+        if envelope ~= key, try reader.nextKind() == .object {
           message = Array(try reader.readRaw())
         } else {
           try reader.skipValue()
@@ -138,7 +143,7 @@ struct Notification: Sendable {
     }
     guard let message else { return whole }
     // One of the others may be `validate_only`, with which FCM sends nothing.
-    guard count == 1 else { throw Refusal(.invalidField, "The notification must have nothing beside message.") }
+    guard count == 1 else { throw Refusal(.invalidField, "The notification must have nothing beside \(envelope).") }
     return message
   }
 

@@ -68,12 +68,17 @@ struct NotificationDetails: Sendable {
       }
       let outcomes = Self.outcomes(of: known)
       let (gcm, fcmV1) = divided(outcomes[.fcm])
-      let services =
-        (outcomes[.apns] == nil ? [] : [PushServiceName.apple])
-        + (gcm == nil || !isOlder && gcmDevices == nil ? [] : [.gcm])
-        + (fcmV1 == nil ? [] : [.fcmV1]) + (outcomes[.wns] == nil ? [] : [.windows])
+      let services = Platform.allCases.flatMap { platform in
+        platform.vocabulary.azure.filter { kind in
+          switch (platform, kind) {
+          case (.fcm, PushServiceName.gcm.kind): gcm != nil && (isOlder || gcmDevices != nil)
+          case (.fcm, _): fcmV1 != nil
+          default: outcomes[platform] != nil
+          }
+        }
+      }
       if !services.isEmpty {
-        content.appendElement("TargetPlatforms", services.map(\.resultName).joined(separator: ","))
+        content.appendElement("TargetPlatforms", services.map { $0.name.lowercased() }.joined(separator: ","))
       }
       func append(_ counts: [String: Int]?, _ name: String) {
         guard let counts else { return }
@@ -91,6 +96,9 @@ struct NotificationDetails: Sendable {
       append(gcm, "Gcm")
       if let errorsURL { content.appendElement("PnsErrorDetailsUri", errorsURL) }
       append(fcmV1, "FcmV1")
+      for platform in Platform.allCases where ![.apns, .wns, .fcm].contains(platform) {
+        append(outcomes[platform], platform.vocabulary.azure[0].outcomes)
+      }
     }
     return document
   }

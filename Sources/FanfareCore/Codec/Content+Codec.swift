@@ -3,12 +3,19 @@ extension Content {
   package func writeMembers(to json: inout JSONWriter) {
     json.member("message", ifPresent: message)
     json.member("template", ifPresent: template)
-    guard apns != nil || fcm != nil || wns != nil || !headers.isEmpty else { return }
+    guard !native.isEmpty || !headers.isEmpty else { return }
     json.object("native") { json in
-      if let apns { json.member("apns", json: apns) }
-      if let fcm { json.member("fcm", json: fcm) }
-      json.member("wns", ifPresent: wns)
+      for entry in native.entries { json.member(named: entry.platform.name, entry.payload) }
       if !headers.isEmpty { json.member("headers", sorted: headers) }
+    }
+  }
+}
+
+extension NativePayload: JSONWritable {
+  package func write(to json: inout JSONWriter) {
+    switch self {
+    case .json(let object): json.append { $0.append(contentsOf: object) }
+    case .text(let text): text.write(to: &json)
     }
   }
 }

@@ -247,10 +247,10 @@ extension JSONReader {
     try readUTF8 { RegistrationID(utf8: $0) }
   }
 
-  /// Reads the name of a platform in any letter case; `gcm` is `fcm`.
+  /// Reads the name or an alias of a platform in any letter case.
   package mutating func readPlatform() throws(JSONError) -> Platform {
     guard let platform = Platform(name: try readString()) else {
-      throw error("must be \"apns\", \"fcm\" or \"wns\"")
+      throw error("must be \(Platform.allCases.map { "\"\($0)\"" }.alternatives)")
     }
     return platform
   }

@@ -202,7 +202,10 @@ extension JSONWritable where Self: RawRepresentable, RawValue == String {
   package func write(to json: inout JSONWriter) { json.append { $0.appendJSON(rawValue) } }
 }
 
-extension Platform: JSONWritable {}
+extension Platform: JSONWritable {
+  package func write(to json: inout JSONWriter) { json.append { $0.appendJSON(name) } }
+}
+
 extension Priority: JSONWritable {}
 
 extension HubName: JSONWritable {

@@ -170,7 +170,7 @@ extension RetryRecord.Device {
     try reader.readObject { (key, reader) throws(JSONError) in
       switch key {
       case "registration": registration = try reader.readRegistrationID()
-      case "platform": platform = Platform(rawValue: try reader.readString())
+      case "platform": platform = Platform(rawName: try reader.readString())
       case "outcome": outcome = DeviceResult.Outcome(rawValue: try reader.readString())
       case "notBefore": notBefore = try reader.readTime()
       case "firstAttemptAt": firstAttemptAt = try reader.readTime()

@@ -8,9 +8,7 @@ package struct SendFields: Sendable {
   package var audience: Audience?
   package var platforms: PlatformSet?
   package var message: Message?
-  package var apns: [UInt8]?
-  package var fcm: [UInt8]?
-  package var wns: String?
+  package var native = NativePayloads()
   package var headers: [String: String] = [:]
   package var template: TemplateContent?
   package var timeToLive: Int?
@@ -129,7 +127,7 @@ package struct SendFields: Sendable {
   /// The content. Throws if there is none. A template takes the place of message and native payloads.
   package func content() throws(JSONError) -> Content {
     if let template { return Content(template: template) }
-    let content = Content(message: message, apns: apns, fcm: fcm, wns: wns, headers: headers)
+    let content = Content(message: message, native: native, headers: headers)
     guard !content.isEmpty else { throw JSONError(field: "message", problem: "or native or template must be given") }
     return content
   }
@@ -144,33 +142,21 @@ package struct SendFields: Sendable {
   }
 
   private mutating func readNative(_ reader: inout JSONReader, strict: Bool) throws(JSONError) {
-    var (apns, fcm, wns): ([UInt8]?, [UInt8]?, String?)
+    var native = NativePayloads()
     var headers: [String: String]?
-    func object(_ reader: inout JSONReader) throws(JSONError) -> [UInt8] {
-      guard try reader.nextKind() == .object else { throw reader.error("must be an object") }
-      return Array(try reader.readRaw())
-    }
     try reader.readObject { (key, reader) throws(JSONError) in
-      switch key {
-      case "apns":
-        guard !strict || apns == nil else { throw reader.duplicateMember() }
-        apns = try object(&reader)
-      case "fcm", "gcm":
-        guard !strict || fcm == nil else { throw reader.duplicateMember() }
-        fcm = try object(&reader)
-      case "wns":
-        guard !strict || wns == nil else { throw reader.duplicateMember() }
-        wns = try reader.readString()
-        guard wns?.isEmpty == false else { throw reader.error("must not be empty") }
-      case "headers":
+      if let platform = Platform(member: key) {
+        guard !strict || native[platform] == nil else { throw reader.duplicateMember() }
+        native[platform] = try reader.readNativePayload(as: platform.vocabulary.nativeForm)
+      } else if "headers" ~= key {
         guard !strict || headers == nil else { throw reader.duplicateMember() }
         headers = try PushHeader.read(from: &reader)
-      default:
+      } else {
         guard !strict else { throw reader.error("is not a known member") }
         try reader.skipValue()
       }
     }
-    (self.apns, self.fcm, self.wns, self.headers) = (apns, fcm, wns, headers ?? [:])
+    (self.native, self.headers) = (native, headers ?? [:])
   }
 
   /// Reads a string of 1 to `maximum` bytes of UTF-8.
@@ -202,5 +188,30 @@ extension SendRequest {
     json.member("traceparent", ifPresent: traceparent)
     json.member("replay", ifPresent: replay)
     json.splice(unknownMembers)
+  }
+}
+
+extension Platform {
+  /// The platform with the name or alias; nil for none.
+  fileprivate init?(member key: JSONReader.Key) {
+    let found = Self.allCases.first { platform in
+      platform.name ~= key || platform.vocabulary.aliases.contains { $0 ~= key }
+    }
+    guard let found else { return nil }
+    self = found
+  }
+}
+
+extension JSONReader {
+  fileprivate mutating func readNativePayload(as form: NativePayload.Form) throws(JSONError) -> NativePayload {
+    switch form {
+    case .json:
+      guard try nextKind() == .object else { throw error("must be an object") }
+      return .json(Array(try readRaw()))
+    case .text:
+      let text = try readString()
+      guard !text.isEmpty else { throw error("must not be empty") }
+      return .text(text)
+    }
   }
 }

@@ -122,7 +122,7 @@ extension DeviceResult: JSONWritable {
     try reader.readObject { (key, reader) throws(JSONError) in
       switch key {
       case "registration": registration = try reader.readRegistrationID()
-      case "platform": platform = Platform(rawValue: try reader.readString())
+      case "platform": platform = Platform(rawName: try reader.readString())
       case "outcome": outcome = Outcome(rawValue: try reader.readString())
       case "reason": reason = try reader.readString()
       case "status": status = Int(clamping: try reader.readInteger())
@@ -148,7 +148,7 @@ extension OutcomeCounts: JSONWritable {
       var index = 0
       while index < entries.count {
         let platform = entries[index].kind.platform
-        json.member(named: platform.rawValue) { json in
+        json.member(named: platform.name) { json in
           json.object { json in
             while index < entries.count, entries[index].kind.platform == platform {
               json.member(named: entries[index].kind.outcome.rawValue, entries[index].count)
@@ -166,7 +166,7 @@ extension OutcomeCounts: JSONWritable {
   static func read(from reader: inout JSONReader) throws(JSONError) -> OutcomeCounts {
     var counts = OutcomeCounts()
     try reader.readObject { (key, reader) throws(JSONError) in
-      guard let platform = Platform.allCases.first(where: { $0.rawValue ~= key }) else {
+      guard let platform = Platform.allCases.first(where: { $0.name ~= key }) else {
         throw reader.error("is not a known platform")
       }
       // If a member occurs several times, the last one counts.

@@ -10,28 +10,28 @@ package struct ContentFault: Error, Hashable, Sendable, CustomStringConvertible 
   /// The outcome that every push has.
   package let outcome: PushOutcome
 
-  init(_ field: String, _ problem: String, _ outcome: PushOutcome) {
+  package init(_ field: String, _ problem: String, _ outcome: PushOutcome) {
     (self.field, self.problem, self.outcome) = (field, problem, outcome)
   }
 
   /// An error in the payload that is the member `field`.
-  init(_ error: JSONError, in field: String) {
+  package init(_ error: JSONError, in field: String) {
     self.init(error.field.isEmpty ? field : "\(field).\(error.field)", error.problem, .badPayload)
   }
 
-  static func tooLarge(_ field: String, limit: Int, of service: String) -> ContentFault {
+  package static func tooLarge(_ field: String, limit: Int, of service: String) -> ContentFault {
     ContentFault(field, "must have at most \(limit) bytes, the limit of \(service)", .payloadTooLarge)
   }
 
-  static func empty(_ field: String) -> ContentFault {
+  package static func empty(_ field: String) -> ContentFault {
     ContentFault(field, "must show something or have data", .payloadEmpty)
   }
 
-  static func reserved(_ field: String, by service: String) -> ContentFault {
+  package static func reserved(_ field: String, by service: String) -> ContentFault {
     ContentFault(field, "is a key that \(service) reserves", .reservedDataKey)
   }
 
-  static func badHeader(_ name: String, _ problem: String) -> ContentFault {
+  package static func badHeader(_ name: String, _ problem: String) -> ContentFault {
     ContentFault("native.headers.\(name)", problem, .badHeader)
   }
 
@@ -66,7 +66,7 @@ extension SendRequest {
     if case .some = content.template { return }
     // Nearly all sends.
     if content.isPortable, let message = content.message, message.isSurelyAccepted,
-      collapseKey.map({ APNsFields.isCollapseID($0) }) ?? true
+      collapseKey.map({ key in Platform.allCases.allSatisfy { $0.vocabulary.accepts(collapseKey: key) } }) ?? true
     {
       return
     }
@@ -74,8 +74,8 @@ extension SendRequest {
     if case .device(let platform, _) = audience { platforms.formIntersection(PlatformSet(platform)) }
     for platform in platforms.platforms {
       do throws(ContentFault) {
-        try content.check(on: platform, collapseKey: collapseKey)
-      } catch  where platform == .wns && error.outcome == .payloadEmpty && platforms != PlatformSet(.wns) {
+        try platform.vocabulary.check(content, collapseKey: collapseKey)
+      } catch  where content.hasNothing(for: platform, error) && platforms != PlatformSet(platform) {
         // Of a sound alone the others show something.
       }
     }
@@ -84,11 +84,11 @@ extension SendRequest {
 
 extension Content {
   /// Whether there is nothing besides a message.
-  fileprivate var isPortable: Bool {
-    if case .some = apns { return false }
-    if case .some = fcm { return false }
-    if case .some = wns { return false }
-    return headers.isEmpty
+  fileprivate var isPortable: Bool { native.isEmpty && headers.isEmpty }
+
+  /// Whether the fault is that the message has nothing that the platform shows.
+  func hasNothing(for platform: Platform, _ fault: ContentFault) -> Bool {
+    fault.outcome == .payloadEmpty && native[platform] == nil
   }
 }
 
@@ -99,10 +99,10 @@ extension Message {
   /// other character stays as it is, and each entry of the data adds 26 bytes of syntax.
   fileprivate var isSurelyAccepted: Bool {
     guard title != nil || body != nil || badge != nil || !data.isEmpty else { return false }
-    let room = FCMPayload.limit - 150 - 26 * data.count
+    let room = Self.leastLimit - 150 - 26 * data.count
     var size = (title?.utf8.count ?? 0) + (body?.utf8.count ?? 0) + (sound?.utf8.count ?? 0)
     for (key, value) in data {
-      if key == "aps" || FCMPayload.isReserved(key) { return false }
+      if Platform.allCases.contains(where: { $0.vocabulary.reserves(dataKey: key) }) { return false }
       size += key.utf8.count + value.utf8.count
     }
     if 7 * size <= room { return true }
@@ -112,45 +112,11 @@ extension Message {
     return size + 6 * escapes <= room
   }
 
+  private static let leastLimit = Platform.allCases.map { $0.vocabulary.messageLimit }.min() ?? 0
+
   /// The data sorted by key, so that a message always renders to the same bytes.
   package var sortedData: [(key: String, value: String)] {
     data.count > 1 ? data.sorted { $0.key < $1.key } : Array(data)
-  }
-}
-
-extension Content {
-  /// Throws if the platform's service would refuse the content for every device.
-  func check(on platform: Platform, collapseKey: String? = nil) throws(ContentFault) {
-    switch platform {
-    case .apns:
-      _ = try APNsPayload(self)
-      _ = try APNsFields(headers, collapseKey: collapseKey)
-    case .fcm:
-      if let fcm { _ = try FCMPayload(fcm) } else { _ = try FCMPayload.message(of: self) }
-    case .wns: _ = try WNSFields(headers, of: try WNSPayload(self).kind)
-    }
-  }
-
-  /// Whether there is a native payload for the platform; the message is not used there.
-  func covers(_ platform: Platform) -> Bool {
-    switch platform {
-    case .apns: apns != nil
-    case .fcm: fcm != nil
-    case .wns: wns != nil
-    }
-  }
-
-  /// Of a content whose payload is not known yet: throws if the platform's service would refuse one of the header
-  /// fields, or reserves a key of the message's data.
-  func checkParts(on platform: Platform, headers: [String: String]) throws(ContentFault) {
-    let message = covers(platform) ? nil : message
-    switch platform {
-    case .apns:
-      _ = try APNsFields(headers, collapseKey: nil)
-      if let message { try APNsPayload.checkKeys(of: message) }
-    case .fcm: if let message { try FCMPayload.checkKeys(of: message) }
-    case .wns: _ = try WNSFields(headers, of: nil)
-    }
   }
 }
 

@@ -1,21 +1,12 @@
 /// The header fields that a caller may give a native payload.
 package enum PushHeader {
-  /// The fields by platform. A service refuses or ignores others, or the sender alone may set them.
-  package static let names: [Platform: Set<String>] = [
-    // Not `apns-topic`: the hub's credential determines it.
-    .apns: ["apns-collapse-id", "apns-expiration", "apns-priority", "apns-push-type"],
-    .fcm: [],
-    .wns: [
-      "content-type", "x-wns-cache-policy", "x-wns-group", "x-wns-match", "x-wns-priority", "x-wns-suppresspopup",
-      "x-wns-tag", "x-wns-ttl", "x-wns-type",
-    ],
-  ]
-
   /// The most bytes of a value.
   package static let maximumLength = 256
 
   /// The platform that the field belongs to; nil for an unknown one.
-  package static func platform(of name: String) -> Platform? { names.first { $0.value.contains(name) }?.key }
+  package static func platform(of name: String) -> Platform? {
+    Platform.allCases.first { $0.vocabulary.headers.contains(name) }
+  }
 
   /// Whether the text can be a field's value: visible ASCII, with spaces inside.
   package static func isSound(_ value: String) -> Bool {
@@ -36,7 +27,8 @@ package enum PushHeader {
     try reader.readObject { (key, reader) throws(JSONError) in
       let name = key.text.lowercased()
       guard platform(of: name) != nil else {
-        throw reader.error("must be one of \(names.values.flatMap(\.self).sorted().joined(separator: ", "))")
+        let names = Platform.allCases.flatMap { $0.vocabulary.headers }.sorted()
+        throw reader.error("must be one of \(names.joined(separator: ", "))")
       }
       let value = try reader.readString()
       // Of a template it is checked again when the values are inserted.

@@ -31,8 +31,8 @@ package struct FailureCounts: Hashable, Sendable {
   /// The kinds, the most frequent first.
   package var entries: [(kind: Kind, count: Int)] {
     counts.map { (kind: $0.key, count: $0.value) }.sorted {
-      ($1.count, $0.kind.platform.rawValue, $0.kind.outcome.rawValue, $0.kind.reason)
-        < ($0.count, $1.kind.platform.rawValue, $1.kind.outcome.rawValue, $1.kind.reason)
+      ($1.count, $0.kind.platform.name, $0.kind.outcome.rawValue, $0.kind.reason)
+        < ($0.count, $1.kind.platform.name, $1.kind.outcome.rawValue, $1.kind.reason)
     }
   }
 

@@ -14,9 +14,8 @@ package struct OutcomeCounts: Hashable, Sendable {
 
     /// The kind's position in the order in which counts are written.
     fileprivate var ordinal: Int {
-      let platforms = Platform.allCases
       let outcomes = DeviceResult.Outcome.allCases
-      return (platforms.firstIndex(of: platform) ?? 0) * outcomes.count + (outcomes.firstIndex(of: outcome) ?? 0)
+      return platform.ordinal * outcomes.count + (outcomes.firstIndex(of: outcome) ?? 0)
     }
   }
 

@@ -4,13 +4,8 @@
 package struct Content: Hashable, Sendable {
   /// Rendered for every platform without a native payload.
   package let message: Message?
-  /// A JSON object for APNs: the whole payload including `aps`.
-  package let apns: [UInt8]?
-  /// A JSON object for FCM: the `message` without its target, or a legacy GCM body, which is
-  /// converted.
-  package let fcm: [UInt8]?
-  /// For WNS: toast, tile or badge XML, or a raw payload.
-  package let wns: String?
+  /// The payloads in the services' own form.
+  package let native: NativePayloads
   /// Header fields for the services, such as `apns-collapse-id` and `x-wns-type`, with names in lower case. They
   /// replace the ones that are derived from the send.
   package let headers: [String: String]
@@ -18,19 +13,16 @@ package struct Content: Hashable, Sendable {
   package let template: TemplateContent?
 
   package init(
-    message: Message? = nil, apns: [UInt8]? = nil, fcm: [UInt8]? = nil, wns: String? = nil,
-    headers: [String: String] = [:]
+    message: Message? = nil, native: NativePayloads = NativePayloads(), headers: [String: String] = [:]
   ) {
     self.message = message
-    self.apns = apns
-    self.fcm = fcm
-    self.wns = wns
+    self.native = native
     self.headers = headers
     template = nil
   }
 
   package init(template: TemplateContent) {
-    (message, apns, fcm, wns, headers) = (nil, nil, nil, nil, [:])
+    (message, native, headers) = (nil, NativePayloads(), [:])
     self.template = template
   }
 
@@ -42,11 +34,7 @@ package struct Content: Hashable, Sendable {
     // Pattern matching, because a comparison with nil copies the whole message.
     if case .some = message { return .all }
     if case .some = template { return .all }
-    var set = PlatformSet()
-    if case .some = apns { set.insert(PlatformSet(.apns)) }
-    if case .some = fcm { set.insert(PlatformSet(.fcm)) }
-    if case .some = wns { set.insert(PlatformSet(.wns)) }
-    return set
+    return native.platforms
   }
 }
 

@@ -7,9 +7,7 @@ package struct ContentTemplate: Hashable, Sendable {
   private let body: Template?
   private let sound: Template?
   private let data: [String: Template]
-  private let apns: Template?
-  private let fcm: Template?
-  private let wns: Template?
+  private let native: [Platform: Template]
   private let headers: [String: Template]
 
   /// Compiles the texts. Throws an error that names the wrong one, as `message.title` or `native.apns: aps.alert`.
@@ -25,11 +23,6 @@ package struct ContentTemplate: Hashable, Sendable {
     func text(_ field: String, _ source: String?) throws(TemplateError) -> Template? {
       try compile(field, source) { (source) throws(TemplateError) in try Template(source, .text) }
     }
-    func payload(_ source: String?, _ platform: Platform) throws(TemplateError) -> Template? {
-      try compile("native.\(platform)", source) { (source) throws(TemplateError) in
-        try Template(payload: source, for: platform)
-      }
-    }
     self.content = content
     title = try text("message.title", content.message?.title)
     body = try text("message.body", content.message?.body)
@@ -37,9 +30,13 @@ package struct ContentTemplate: Hashable, Sendable {
     var data: [String: Template] = [:]
     for (key, value) in content.message?.data ?? [:] { data[key] = try text("message.data.\(key)", value) }
     self.data = data
-    apns = try payload(content.apns.map { String(decoding: $0, as: UTF8.self) }, .apns)
-    fcm = try payload(content.fcm.map { String(decoding: $0, as: UTF8.self) }, .fcm)
-    wns = try payload(content.wns, .wns)
+    var native: [Platform: Template] = [:]
+    for entry in content.native.entries {
+      native[entry.platform] = try compile("native.\(entry.platform)", entry.payload.text) {
+        (source) throws(TemplateError) in try Template(payload: source, for: entry.platform)
+      }
+    }
+    self.native = native
     var headers: [String: Template] = [:]
     for (name, value) in content.headers { headers[name] = try text("native.headers.\(name)", value) }
     self.headers = headers
@@ -53,13 +50,7 @@ package struct ContentTemplate: Hashable, Sendable {
   }
 
   private func payloadTexts(on platform: Platform) -> [Template] {
-    let payload: Template? =
-      switch platform {
-      case .apns: apns
-      case .fcm: fcm
-      case .wns: wns
-      }
-    return payload.map { [$0] } ?? [title, body, sound].compactMap { $0 } + data.values
+    native[platform].map { [$0] } ?? [title, body, sound].compactMap { $0 } + data.values
   }
 
   /// Throws if a service would refuse the template whatever the values: a payload or a header field into which none
@@ -74,19 +65,19 @@ package struct ContentTemplate: Hashable, Sendable {
     }
     for platform in coveredPlatforms.platforms {
       guard payloadTexts(on: platform).allSatisfy({ $0.names.isEmpty }) else {
-        try content.checkParts(on: platform, headers: fixed)
+        let message = content.native[platform] == nil ? content.message : nil
+        try platform.vocabulary.checkParts(of: message, headers: fixed)
         continue
       }
       let rendered: Content
       do throws(PushOutcome) { rendered = try render(for: platform, none) } catch {
         throw ContentFault(
-          content.covers(platform) ? "native.\(platform)" : "message", "is too large for the service", error)
+          content.native[platform] == nil ? "message" : "native.\(platform)", "is too large for the service", error)
       }
       do throws(ContentFault) {
-        try Content(
-          message: rendered.message, apns: rendered.apns, fcm: rendered.fcm, wns: rendered.wns, headers: fixed
-        ).check(on: platform)
-      } catch  where platform == .wns && error.outcome == .payloadEmpty && !content.covers(.wns) {
+        try platform.vocabulary.check(
+          Content(message: rendered.message, native: rendered.native, headers: fixed), collapseKey: nil)
+      } catch  where content.hasNothing(for: platform, error) {
         // Of a sound alone the others show something.
       }
     }
@@ -107,10 +98,12 @@ package struct ContentTemplate: Hashable, Sendable {
       let headers = try headers.mapValues {
         String(decoding: try $0.render(values, limit: platform.payloadLimit), as: UTF8.self)
       }.filter { field in !field.value.utf8.allSatisfy { $0 == UInt8(ascii: " ") } }
-      switch platform {
-      case .apns: if let apns { return Content(apns: try apns.render(values, limit: space), headers: headers) }
-      case .fcm: if let fcm { return Content(fcm: try fcm.render(values, limit: Self.jsonLimit), headers: headers) }
-      case .wns: if let wns { return Content(wns: try text(wns), headers: headers) }
+      if let template = native[platform] {
+        let vocabulary = platform.vocabulary
+        let payload = try template.render(values, limit: vocabulary.templateLimit)
+        let native: NativePayload =
+          vocabulary.nativeForm == .json ? .json(payload) : .text(String(decoding: payload, as: UTF8.self))
+        return Content(native: NativePayloads(platform, native), headers: headers)
       }
       guard let message = content.message else { return Content() }
       return Content(
@@ -123,8 +116,4 @@ package struct ContentTemplate: Hashable, Sendable {
       throw .payloadTooLarge
     }
   }
-
-  /// The most bytes of a message for FCM, whose own limit counts keys and values only: not the rest of the template,
-  /// nor the escapes, of at most 6 bytes for one.
-  private static let jsonLimit = Template.maximumLength + 6 * Platform.fcm.payloadLimit
 }

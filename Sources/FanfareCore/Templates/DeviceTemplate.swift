@@ -22,13 +22,8 @@ package struct DeviceTemplate: Hashable, Sendable {
 
   /// Compiles the template for a platform.
   package func compiled(for platform: Platform) throws(TemplateError) -> ContentTemplate {
-    let content =
-      switch platform {
-      case .apns: Content(apns: Array(body.utf8), headers: headers)
-      case .fcm: Content(fcm: Array(body.utf8), headers: headers)
-      case .wns: Content(wns: body, headers: headers)
-      }
-    return try ContentTemplate(content)
+    let payload = NativePayload(body, as: platform.vocabulary.nativeForm)
+    return try ContentTemplate(Content(native: NativePayloads(platform, payload), headers: headers))
   }
 }
 

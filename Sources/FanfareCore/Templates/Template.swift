@@ -42,14 +42,14 @@ package struct Template: Hashable, Sendable {
     expectedLength = source.utf8.count + 64 * pieces.count
   }
 
-  /// Compiles the payload of a platform: JSON, or for WNS usually XML.
+  /// Compiles the payload of a platform: JSON, or where it is a text usually XML.
   package init(payload source: String, for platform: Platform) throws(TemplateError) {
     let first = source.unicodeScalars.first { !$0.properties.isWhitespace && $0 != "\u{FEFF}" }
-    switch (platform, first) {
-    case (.wns, "<"): try self.init(source, .xml)
-    case (.wns, "{"), (.wns, "["), (.apns, "{"), (.fcm, "{"): try self.init(source, .json)
-    case (.wns, _): throw TemplateError(problem: "must be XML or JSON")
-    case (.apns, _), (.fcm, _): throw TemplateError(problem: "must be a JSON object")
+    switch (platform.vocabulary.nativeForm, first) {
+    case (.text, "<"): try self.init(source, .xml)
+    case (.text, "{"), (.text, "["), (.json, "{"): try self.init(source, .json)
+    case (.text, _): throw TemplateError(problem: "must be XML or JSON")
+    case (.json, _): throw TemplateError(problem: "must be a JSON object")
     }
   }
 

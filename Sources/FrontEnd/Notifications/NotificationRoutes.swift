@@ -32,7 +32,7 @@ struct NotificationRoutes: Sendable {
     let recipient = try await recipient(named, in: request, hub: caller.hub.name)
     let origin = SendOrigin(request, by: caller, at: clock.now())
     let id = try await idempotency.run(
-      key, for: Fingerprint("notifications", platform.rawValue, named, message), by: caller,
+      key, for: Fingerprint("notifications", platform.name, named, message), by: caller,
       at: origin.receivedAt, id: Identities.send(at: origin.receivedAt)
     ) { id in
       let submission = try Submission(notifying: recipient.name, on: platform, of: message, id: id, from: origin)
@@ -44,7 +44,7 @@ struct NotificationRoutes: Sendable {
   /// Reads the query of a notification.
   static func target(of query: Query) throws(Refusal) -> (platform: Platform, recipient: String) {
     guard let platform = Platform(name: try query.required("pns")) else {
-      throw Refusal(.invalidParameter, "pns must be apns, gcm, fcm or wns")
+      throw Refusal(.invalidParameter, "pns must be \(Platform.appNames.alternatives)")
     }
     return (platform, try recipient(in: query))
   }
@@ -200,17 +200,7 @@ enum AppNotification {
     var fields = SendFields()
     fields.audience = .user(recipient)
     fields.platforms = PlatformSet(platform)
-    switch platform {
-    case .apns:
-      fields.apns = JSONWriter.object {
-        $0.object("aps") { $0.member("alert", text) }
-        $0.member("inAppMessage", text)
-      }
-    case .fcm: fields.fcm = JSONWriter.object { $0.object("data") { $0.member("message", text) } }
-    case .wns:
-      fields.wns =
-        #"<toast><visual><binding template="ToastText01"><text id="1">\#(xml(text))</text></binding></visual></toast>"#
-    }
+    fields.native[platform] = platform.vocabulary.notice(text)
     return fields
   }
 
@@ -220,32 +210,7 @@ enum AppNotification {
     var fields = SendFields()
     fields.audience = .user(recipient)
     fields.timeToLive = lifetime
-    fields.apns = JSONWriter.object {
-      $0.object("aps") { $0.member("content-available", 1) }
-      $0.member("secureId", id)
-    }
-    fields.fcm = JSONWriter.object { $0.object("data") { $0.member("secureId", id) } }
-    fields.wns = id.description
+    for platform in Platform.allCases { fields.native[platform] = platform.vocabulary.announcement(of: id) }
     return fields
-  }
-
-  /// Escapes character data of XML 1.0.
-  /// Drops characters that XML 1.0 cannot represent (§2.2), and writes a carriage return as a reference, because
-  /// parsers normalise it to a line feed (§2.11).
-  private static func xml(_ text: String) -> String {
-    var output = ""
-    output.reserveCapacity(text.utf8.count)
-    for scalar in text.unicodeScalars {
-      switch scalar {
-      case "&": output += "&amp;"
-      case "<": output += "&lt;"
-      case ">": output += "&gt;"
-      case "\r": output += "&#13;"
-      case "\t", "\n": output.unicodeScalars.append(scalar)
-      case "\u{0}"..<"\u{20}", "\u{FFFE}", "\u{FFFF}": break
-      default: output.unicodeScalars.append(scalar)
-      }
-    }
-    return output
   }
 }

@@ -70,7 +70,7 @@ package struct FrontEndOperations: Sendable {
   package func recordCredentials(of platforms: [Platform], by caller: Caller, _ request: ProtocolRequest) {
     access.security.record(
       .credentialsReplaced, for: request.context, by: caller,
-      details: ["platforms": platforms.map(\.rawValue).joined(separator: ",")])
+      details: ["platforms": platforms.map(\.name).joined(separator: ",")])
   }
 
   /// Records that a caller started a job over the registrations of all users.

@@ -25,8 +25,10 @@ struct DeviceBody: Hashable {
         guard platform == nil else { throw reader.duplicateMember() }
         platform = Platform(systemOrName: try reader.readString())
         guard platform != nil else { throw reader.error(Platform.expectation) }
-      case "handle", "deviceToken", "channelUri":
-        guard handle == nil else { throw reader.error("must be given once, as handle, deviceToken or channelUri") }
+      case _ where Self.handleMembers.contains { $0 ~= key }:
+        guard handle == nil else {
+          throw reader.error("must be given once, as \(Self.handleMembers.alternatives)")
+        }
         handle = (key.text, try reader.readString())
       case "tags":
         guard tags == nil else { throw reader.duplicateMember() }
@@ -48,6 +50,9 @@ struct DeviceBody: Hashable {
       templates: templates ?? [])
   }
 
+  /// The members that may hold the handle.
+  private static let handleMembers = ["handle"] + Platform.handleMembers
+
   /// Reads a body of the app-compatible route: `{"Platform":"apns","Handle":"…","Tags":["news"]}`.
   ///
   /// Names of members are matched in any letter case; unknown members are ignored. Throws a refusal that names the
@@ -58,7 +63,7 @@ struct DeviceBody: Hashable {
       if key.matches("platform") {
         guard platform == nil else { throw reader.duplicateMember() }
         platform = Platform(name: try reader.readString())
-        guard platform != nil else { throw reader.error("must be \"apns\", \"gcm\", \"fcm\" or \"wns\"") }
+        guard platform != nil else { throw reader.error("must be \(Platform.appNames.quoted.alternatives)") }
       } else if key.matches("handle") {
         guard handle == nil else { throw reader.duplicateMember() }
         handle = try reader.readString()
@@ -95,7 +100,8 @@ struct DeviceBody: Hashable {
 
 /// The body of registering by installation: `{"platform":"ios","instId":"…","deviceToken":"…"}`.
 ///
-/// On Windows `channelUri` takes the place of `deviceToken`. Names of members are matched in any letter case.
+/// The platform is named by its system. On Windows `channelUri` takes the place of `deviceToken`. Names of members are
+/// matched in any letter case.
 struct AppInstallationBody: Hashable {
   let platform: Platform
   let installation: String
@@ -105,7 +111,7 @@ struct AppInstallationBody: Hashable {
   init(_ body: ArraySlice<UInt8>) throws(Refusal) {
     var members: [String: String] = [:]
     try readBody(body) { (key, reader) throws(JSONError) in
-      guard let name = ["platform", "instId", "deviceToken", "channelUri"].first(where: { key.matches($0) }) else {
+      guard let name = Self.names.first(where: { key.matches($0) }) else {
         throw reader.error("is not a known member")
       }
       guard members.updateValue(try reader.readString(), forKey: name) == nil else { throw reader.duplicateMember() }
@@ -113,16 +119,18 @@ struct AppInstallationBody: Hashable {
     do throws(JSONError) { self = try Self(members) } catch { throw Refusal(error) }
   }
 
+  private static let names = ["platform", "instId"] + Platform.handleMembers
+
   private init(_ members: [String: String]) throws(JSONError) {
-    let handleMember: String
-    switch try required(members["platform"], "platform").lowercased() {
-    case "ios": (platform, handleMember) = (.apns, "deviceToken")
-    case "android": (platform, handleMember) = (.fcm, "deviceToken")
-    case "windows": (platform, handleMember) = (.wns, "channelUri")
-    default: throw JSONError(field: "platform", problem: "must be \"ios\", \"android\" or \"windows\"")
+    guard let platform = Platform(system: try required(members["platform"], "platform").lowercased()) else {
+      let systems = Platform.allCases.map { $0.vocabulary.system }
+      throw JSONError(field: "platform", problem: "must be \(systems.quoted.alternatives)")
     }
-    let other = handleMember == "deviceToken" ? "channelUri" : "deviceToken"
-    guard members[other] == nil else { throw JSONError(field: other, problem: "does not belong to this platform") }
+    self.platform = platform
+    let handleMember = platform.vocabulary.handleMember
+    for other in Platform.handleMembers where other != handleMember && members[other] != nil {
+      throw JSONError(field: other, problem: "does not belong to this platform")
+    }
     installation = try required(members["instId"], "instId")
     guard Tag.isInstallation(installation) else {
       throw JSONError(field: "instId", problem: "must be \(Tag.installationRule)")
@@ -151,7 +159,7 @@ private func required<Value>(_ value: Value?, _ member: String) throws(JSONError
 
 /// Returns the handle if it is valid on the platform, and its member's name is that of the platform.
 private func valid(_ handle: String, _ member: String, on platform: Platform) throws(JSONError) -> String {
-  if member == (platform == .wns ? "deviceToken" : "channelUri") {
+  if member != platform.vocabulary.handleMember, Platform.handleMembers.contains(member) {
     throw JSONError(field: member, problem: "does not belong to this platform")
   }
   if let problem = DeviceHandle.problem(with: handle, platform: platform) {
@@ -162,17 +170,35 @@ private func valid(_ handle: String, _ member: String, on platform: Platform) th
 
 extension Platform {
   /// The rule for names of platforms, as the end of an error message.
-  static let expectation = "must be \"apns\", \"fcm\" or \"wns\" (or \"ios\", \"gcm\", \"android\", \"windows\")"
+  static let expectation: String = {
+    let others = allCases.flatMap { $0.vocabulary.aliases + [$0.vocabulary.system] }
+    return "must be \(allCases.map(\.name).quoted.alternatives) (or \(others.quoted.joined(separator: ", ")))"
+  }()
+
+  /// The names that the tutorial apps give.
+  static let appNames = allCases.flatMap { $0.vocabulary.aliases + [$0.name] }
+
+  /// The members that hold a handle on some platform, each once.
+  static let handleMembers = allCases.map { $0.vocabulary.handleMember }.reduce(into: [String]()) {
+    if !$0.contains($1) { $0.append($1) }
+  }
+
+  /// The platform of the devices with that system, in lower case.
+  init?(system: String) {
+    guard let platform = Self.allCases.first(where: { $0.vocabulary.system == system }) else { return nil }
+    self = platform
+  }
 
   /// Reads the name of a push service, or of the system whose devices it reaches, in any letter case.
   init?(systemOrName name: String) {
-    switch name.lowercased() {
-    case "ios": self = .apns
-    case "android": self = .fcm
-    case "windows": self = .wns
-    default: self.init(name: name)
-    }
+    guard let platform = Platform(system: name.lowercased()) ?? Platform(name: name) else { return nil }
+    self = platform
   }
+}
+
+extension [String] {
+  /// The words in quotation marks.
+  var quoted: [String] { map { "\"\($0)\"" } }
 }
 
 extension JSONReader.Key {

@@ -48,7 +48,7 @@ struct InstallationPatch {
       installation: former.installation ?? "", hub: former.hub, user: former.user, platform: device.platform,
       handle: device.handle, tags: device.tags,
       profile: device.profile.isEmpty ? nil : device.profile, templates: device.templates,
-      tiles: device.platform == .wns ? installation.tiles : [], validUntil: former.validUntil)
+      tiles: device.platform.vocabulary.hasTiles ? installation.tiles : [], validUntil: former.validUntil)
   }
 }
 
@@ -99,9 +99,10 @@ private struct PatchChange: Sendable {
   let changesAddress: Bool
   let apply: Application
 
-  private static let addresses: Set<Substring> = ["platform", "handle", "deviceToken", "channelUri"]
+  private static let handles = ["handle"] + Platform.handleMembers
+  private static let addresses = Set(["platform"] + handles.map { $0[...] })
   private static let places = """
-    /platform, /handle, /deviceToken, /channelUri, /tags, /tags/-, /tags/INDEX, /tags/TAG, /locale, /timeZone, \
+    /platform, \(handles.map { "/\($0)" }.joined(separator: ", ")), /tags, /tags/-, /tags/INDEX, /tags/TAG, /locale, /timeZone, \
     /attributes, /attributes/NAME, /templates or /templates/NAME
     """
   private static let missing = "does not exist"

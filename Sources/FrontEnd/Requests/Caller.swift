@@ -48,8 +48,7 @@ package struct Caller: Sendable {
     if let scope = fields.audience?.requiredScope, !scopes.contains(scope) {
       throw Refusal(.forbidden, "to: this audience requires the scope \(scope.rawValue)")
     }
-    let isNative = fields.apns != nil || fields.fcm != nil || fields.wns != nil || !fields.headers.isEmpty
-    if isNative, !scopes.contains(.sendNative) {
+    if !fields.native.isEmpty || !fields.headers.isEmpty, !scopes.contains(.sendNative) {
       throw Refusal(.forbidden, "native: this requires the scope \(Scope.sendNative.rawValue)")
     }
   }

@@ -127,7 +127,7 @@ struct TemplatePreview {
       $0.member("version", template.version)
       $0.member("locale", locale)
       $0.object("content") { json in
-        for (platform, content) in contents { json.object(named: platform.rawValue) { content.writeMembers(to: &$0) } }
+        for (platform, content) in contents { json.object(named: platform.name) { content.writeMembers(to: &$0) } }
       }
       $0.member("missing", missing.sorted())
     }

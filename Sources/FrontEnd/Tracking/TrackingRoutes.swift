@@ -234,7 +234,7 @@ extension SendReport {
       $0.array("timeline", Timeline(of: self).events) { $1.write(to: &$0) }
       $0.array("failures", failures.entries) { writer, failure in
         writer.object {
-          $0.member("platform", failure.kind.platform.rawValue)
+          $0.member("platform", failure.kind.platform.name)
           $0.member("outcome", failure.kind.outcome.rawValue)
           $0.member("reason", failure.kind.reason)
           $0.member("devices", failure.count)
@@ -263,7 +263,7 @@ extension SendReport {
     writer.object("counts") {
       for platform in Platform.allCases {
         guard let outcomes = counts[platform], !outcomes.isEmpty else { continue }
-        $0.object(named: platform.rawValue) {
+        $0.object(named: platform.name) {
           for outcome in DeviceResult.Outcome.allCases {
             if let count = outcomes[outcome] { $0.member(named: outcome.rawValue, count) }
           }
@@ -292,7 +292,7 @@ extension SendReport {
 
   private static func write(_ device: DeviceResult, to writer: inout JSONWriter) {
     writer.member("registration", device.registration)
-    writer.member("platform", device.platform.rawValue)
+    writer.member("platform", device.platform.name)
     writer.member("outcome", device.outcome.rawValue)
     writer.member("reason", device.reason)
     writer.member("status", device.status)

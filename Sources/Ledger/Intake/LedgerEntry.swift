@@ -138,12 +138,12 @@ extension StatusRecord {
     for device in devices {
       mix(device.registration.high)
       mix(device.registration.low)
-      mix(UInt64(StoredCode.code(device.platform)) << 8 | UInt64(StoredCode.code(device.outcome)))
+      mix(UInt64(device.platform.code) << 8 | UInt64(StoredCode.code(device.outcome)))
       mix(UInt64(truncatingIfNeeded: device.status) << 32 ^ UInt64(truncatingIfNeeded: device.attempts))
       for byte in device.reason.utf8 { mix(UInt64(byte)) }
     }
     for (kind, count) in counts.entries {
-      mix(UInt64(StoredCode.code(kind.platform)) << 40 | UInt64(StoredCode.code(kind.outcome)) << 32 ^ UInt64(count))
+      mix(UInt64(kind.platform.code) << 40 | UInt64(StoredCode.code(kind.outcome)) << 32 ^ UInt64(count))
     }
     return Int64(bitPattern: hash)
   }

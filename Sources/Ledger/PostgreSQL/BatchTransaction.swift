@@ -193,7 +193,7 @@ struct BatchTransaction {
     for (hub, delta) in sums {
       for (kind, count) in delta.devices.entries {
         devices.hubs.append(hub.rawValue)
-        devices.platforms.append(Int16(StoredCode.code(kind.platform)))
+        devices.platforms.append(Int16(kind.platform.code))
         devices.outcomes.append(Int16(StoredCode.code(kind.outcome)))
         devices.counts.append(Int64(count))
       }

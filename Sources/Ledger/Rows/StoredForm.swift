@@ -3,12 +3,6 @@ import Foundation
 
 /// The numeric codes of enumerations in stored columns. Never change one.
 enum StoredCode {
-  /// A platform's code: its bit in `PlatformSet`.
-  static func code(_ platform: Platform) -> UInt8 { PlatformSet(platform).rawValue }
-
-  /// The platform of a code; nil if this release does not know it.
-  static func platform(_ code: UInt8) -> Platform? { Platform.allCases.first { StoredCode.code($0) == code } }
-
   static func code(_ outcome: DeviceResult.Outcome) -> UInt8 {
     switch outcome {
     case .delivered: 1
@@ -42,7 +36,7 @@ enum StoredCode {
 extension LedgerTotals {
   /// Sets the number of devices of a stored kind. Throws `SendRow.damaged` for codes that no release has written.
   mutating func setDevices(_ count: Int, platform: UInt8, outcome: UInt8) throws {
-    guard let platform = StoredCode.platform(platform), let outcome = StoredCode.outcome(outcome) else {
+    guard let platform = Platform(stored: Int64(platform)), let outcome = StoredCode.outcome(outcome) else {
       throw SendRow.damaged
     }
     devices[platform, default: [:]][outcome] = count
@@ -62,7 +56,7 @@ enum StoredDevices {
           output.append(UInt8(truncatingIfNeeded: word >> shift))
         }
       }
-      output.append(StoredCode.code(device.platform) << 4 | StoredCode.code(device.outcome))
+      output.append(device.platform, device.outcome)
       output.appendVarint(UInt64(clamping: device.status))
       output.appendVarint(UInt64(clamping: device.attempts))
       output.append(reason: device.reason)
@@ -77,9 +71,8 @@ enum StoredDevices {
     while !input.isEmpty {
       guard let registration = RegistrationID(bytes: input.prefix(16)) else { return nil }
       input = input.dropFirst(16)
-      guard let kind = input.popFirst(), let platform = StoredCode.platform(kind >> 4),
-        let outcome = StoredCode.outcome(kind & 0xF), let status = input.popVarint(), let attempts = input.popVarint(),
-        let reason = input.popReason()
+      guard let (platform, outcome) = input.popKind(), let status = input.popVarint(),
+        let attempts = input.popVarint(), let reason = input.popReason()
       else { return nil }
       devices.append(
         DeviceResult(
@@ -91,13 +84,13 @@ enum StoredDevices {
 }
 
 extension OutcomeCounts {
-  /// The stored form: for each kind its two codes in one byte, and the count as a varint.
+  /// The stored form: for each kind its two codes in one varint, and the count as a varint.
   var stored: Data { Data(storedBytes) }
 
   var storedBytes: [UInt8] {
     var output: [UInt8] = []
     for (kind, count) in entries {
-      output.append(StoredCode.code(kind.platform) << 4 | StoredCode.code(kind.outcome))
+      output.append(kind.platform, kind.outcome)
       output.appendVarint(UInt64(max(0, count)))
     }
     return output
@@ -107,21 +100,19 @@ extension OutcomeCounts {
   init?(stored: Data) {
     self.init()
     var input = [UInt8](stored)[...]
-    while let kind = input.popFirst() {
-      guard let platform = StoredCode.platform(kind >> 4), let outcome = StoredCode.outcome(kind & 0xF),
-        let count = input.popVarint()
-      else { return nil }
+    while !input.isEmpty {
+      guard let (platform, outcome) = input.popKind(), let count = input.popVarint() else { return nil }
       add(Int(clamping: count), to: Kind(platform, outcome))
     }
   }
 }
 
 extension FailureCounts {
-  /// The stored form: for each kind its two codes in one byte, the count as a varint, and the reason.
+  /// The stored form: for each kind its two codes in one varint, the count as a varint, and the reason.
   var storedBytes: [UInt8] {
     var output: [UInt8] = []
     for (kind, count) in entries {
-      output.append(StoredCode.code(kind.platform) << 4 | StoredCode.code(kind.outcome))
+      output.append(kind.platform, kind.outcome)
       output.appendVarint(UInt64(max(0, count)))
       output.append(reason: kind.reason)
     }
@@ -132,9 +123,8 @@ extension FailureCounts {
   init?(stored: Data) {
     self.init()
     var input = [UInt8](stored)[...]
-    while let kind = input.popFirst() {
-      guard let platform = StoredCode.platform(kind >> 4), let outcome = StoredCode.outcome(kind & 0xF),
-        let count = input.popVarint(), let reason = input.popReason()
+    while !input.isEmpty {
+      guard let (platform, outcome) = input.popKind(), let count = input.popVarint(), let reason = input.popReason()
       else { return nil }
       add(Int(clamping: count), to: Kind(platform, outcome, reason: reason))
     }
@@ -142,6 +132,11 @@ extension FailureCounts {
 }
 
 extension [UInt8] {
+  /// Appends two codes: one byte for the platforms with the codes 1 to 7.
+  fileprivate mutating func append(_ platform: Platform, _ outcome: DeviceResult.Outcome) {
+    appendVarint(UInt64(platform.code) << 4 | UInt64(StoredCode.code(outcome)))
+  }
+
   /// Appends the length and the text of a reason. Reasons come from a fixed vocabulary; the limit of 64 bytes is for a
   /// faulty writer.
   fileprivate mutating func append(reason: String) {
@@ -152,6 +147,14 @@ extension [UInt8] {
 }
 
 extension ArraySlice<UInt8> {
+  /// Removes two codes from the front; nil for codes that this release does not know.
+  fileprivate mutating func popKind() -> (Platform, DeviceResult.Outcome)? {
+    guard let kind = popVarint(), kind < 64 << 4, let platform = Platform(stored: Int64(kind >> 4)),
+      let outcome = StoredCode.outcome(UInt8(kind & 0xF))
+    else { return nil }
+    return (platform, outcome)
+  }
+
   /// Removes a reason from the front; nil when there is no complete one.
   fileprivate mutating func popReason() -> String? {
     guard let length = popVarint(), length <= count else { return nil }

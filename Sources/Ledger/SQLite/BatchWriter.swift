@@ -158,7 +158,7 @@ struct BatchWriter {
         ON CONFLICT DO UPDATE SET devices = devices + excluded.devices
         """)
     for (kind, count) in delta.devices.entries {
-      try devices.execute(arguments: [hub, StoredCode.code(kind.platform), StoredCode.code(kind.outcome), count])
+      try devices.execute(arguments: [hub, kind.platform.code, StoredCode.code(kind.outcome), count])
     }
   }
 

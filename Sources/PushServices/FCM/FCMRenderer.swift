@@ -9,7 +9,7 @@ package enum FCMRenderer {
   /// See `PushSender.render(_:)`.
   package static func render(_ send: SendRequest) throws(PushOutcome) -> RenderedPush {
     do throws(ContentFault) {
-      guard let native = send.content.fcm else {
+      guard case .json(let native) = send.content.native[.fcm] else {
         return render(try FCMPayload.message(of: send.content), for: send)
       }
       return switch try FCMPayload(native) {

@@ -119,7 +119,7 @@ struct SenderGauges: Sendable {
 
   init(hub: HubName, platform: Platform, interval: Duration) {
     self.interval = interval
-    let dimensions = [("hub", hub.rawValue), ("platform", platform.rawValue)]
+    let dimensions = [("hub", hub.rawValue), ("platform", platform.name)]
     connections = Gauge(label: "fanfare_push_connections", dimensions: dimensions)
     streams = Gauge(label: "fanfare_push_streams", dimensions: dimensions)
     streamLimit = Gauge(label: "fanfare_push_stream_limit", dimensions: dimensions)

@@ -102,19 +102,6 @@ struct StoreStripe {
   }
 }
 
-extension SimulatedService {
-  /// An index for tables.
-  var index: Int {
-    switch self {
-    case .apns: 0
-    case .fcm: 1
-    case .wns: 2
-    case .googleToken: 3
-    case .microsoftToken: 4
-    }
-  }
-}
-
 /// The key of a device in the store.
 struct DeviceKey: Hashable, Sendable, Comparable {
   let platform: Platform
@@ -122,7 +109,7 @@ struct DeviceKey: Hashable, Sendable, Comparable {
 
   /// The order in which devices are listed: by platform, then handle.
   static func < (left: Self, right: Self) -> Bool {
-    left.platform == right.platform ? left.handle < right.handle : left.platform.rawValue < right.platform.rawValue
+    left.platform == right.platform ? left.handle < right.handle : left.platform.name < right.platform.name
   }
 }
 

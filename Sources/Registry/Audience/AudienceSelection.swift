@@ -2,7 +2,7 @@ import FanfareCore
 
 /// Selects the rows of an audience by their kind, and makes devices of them.
 ///
-/// Rows of a send without a template are selected by the mask alone; for others each row needs its profile.
+/// Rows of a send without a template are selected by the stored platform alone; for others each row needs its profile.
 struct AudienceSelection {
   private enum Variants {
     case none
@@ -12,10 +12,10 @@ struct AudienceSelection {
   }
 
   /// Registrations of both kinds, without variants.
-  static let all = Self(mask: TemplateRow.allKinds, variants: .none, templates: TemplateCache())
+  static let all = Self(rows: .all, variants: .none, templates: TemplateCache())
 
   /// The stored platforms of the audience's rows.
-  let mask: Int64
+  let rows: StoredPlatforms
   private let variants: Variants
   private let templates: TemplateCache
 
@@ -23,17 +23,17 @@ struct AudienceSelection {
   init(_ query: AudienceQuery, templates: TemplateCache, in table: some RegistrationTable) throws {
     self.templates = templates
     switch query.template {
-    case nil: (mask, variants) = (query.mask, .none)
-    case .devices(let name): (mask, variants) = (query.mask, .own(name: name))
+    case nil: (rows, variants) = (query.rows, .none)
+    case .devices(let name): (rows, variants) = (query.rows, .own(name: name))
     case .hub(let name, let version):
       let key = HubTexts.Key(hub: query.hub, name: name, version: version)
       let texts = try templates.texts(key) { try table.template(name, version: version) }
-      (mask, variants) = texts.map { (query.mask, .hub($0)) } ?? (0, .none)
+      (rows, variants) = texts.map { (query.rows, .hub($0)) } ?? (.none, .none)
     }
   }
 
-  private init(mask: Int64, variants: Variants, templates: TemplateCache) {
-    (self.mask, self.variants, self.templates) = (mask, variants, templates)
+  private init(rows: StoredPlatforms, variants: Variants, templates: TemplateCache) {
+    (self.rows, self.variants, self.templates) = (rows, variants, templates)
   }
 
   /// Whether `target` needs the profiles of rows.
@@ -43,7 +43,7 @@ struct AudienceSelection {
 
   /// Whether the row may be of the audience, as far as its platform and address show that.
   func mayContain(platform: Int64, address: String) -> Bool {
-    guard platform & mask != 0 else { return false }
+    guard rows.contains(platform) else { return false }
     guard case .own(let name?) = variants else { return true }
     return TemplateRow.name(in: address).utf8.elementsEqual(name.utf8)
   }
@@ -51,7 +51,7 @@ struct AudienceSelection {
   /// The device of a row; nil if it is not of the audience, or the template has nothing for it.
   func target(_ row: AudienceRow, profile: String?) throws -> Target? {
     guard mayContain(platform: row.platform, address: row.address) else { return nil }
-    let platform = try Platform(stored: row.platform)
+    let platform = try Platform(row: row.platform)
     var variant: TemplateVariant?
     switch variants {
     case .none: break
@@ -82,5 +82,5 @@ struct AudienceRow {
   let address: String
   let registeredAt: Int64
 
-  var isTemplate: Bool { platform >= 1 << TemplateRow.shift }
+  var isTemplate: Bool { platform >= TemplateRow.firstCode }
 }

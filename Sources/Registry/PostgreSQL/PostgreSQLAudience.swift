@@ -126,8 +126,8 @@ struct PostgreSQLAudienceLookup {
         } else {
           handles[ExactText(text: candidate.address)]
         }
-      for index in indices ?? [] where queries[index].mask & candidate.platform != 0 {
-        let platform = try Platform(stored: candidate.platform)
+      for index in indices ?? [] where queries[index].rows.contains(candidate.platform) {
+        let platform = try Platform(row: candidate.platform)
         switch queries[index].audience {
         case .device(let wanted, _): if wanted != platform { continue }
         case .registration:
@@ -308,13 +308,13 @@ extension PostgreSQLRegistrationTable {
 
   private func candidate(_ rows: ResultRows, _ row: Int) throws -> Candidate {
     let id: RegistrationID = try rows.identifier(row, 0)
-    guard let bit = try rows.optionalInteger(row, 1) else {
+    guard let platform = try rows.optionalInteger(row, 1) else {
       return Candidate(id: id, row: nil, createdAt: UnixTime(milliseconds: .max))
     }
     return Candidate(
       id: id,
       row: AudienceRow(
-        id: id, platform: bit, address: try rows.text(row, 2), registeredAt: try rows.integer(row, 3)),
+        id: id, platform: platform, address: try rows.text(row, 2), registeredAt: try rows.integer(row, 3)),
       createdAt: UnixTime(milliseconds: try rows.integer(row, 4)))
   }
 

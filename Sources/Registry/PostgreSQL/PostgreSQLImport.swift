@@ -264,7 +264,7 @@ struct PostgreSQLImport {
 
 extension PostgreSQLImport {
   /// The condition is that of an index. Nearly all hubs have no such rows.
-  private static let findTemplate = PreparedStatement("SELECT 1 FROM handles WHERE hub = $1 AND platform > 7 LIMIT 1")
+  private static let findTemplate = PreparedStatement("SELECT 1 FROM handles WHERE hub = $1 AND platform > 63 LIMIT 1")
   private static let findShared = PreparedStatement(
     """
     SELECT k.handle FROM unnest($2) AS k (handle)

@@ -175,7 +175,7 @@ extension PostgreSQLRegistry: PushQuotaStore {
 
   package func reserve(_ pushes: Int, of quota: PushQuota, at now: UnixTime) async throws -> UnixTime {
     try await write { connection in
-      let key: [Parameter] = [.text(quota.hub.rawValue), .int2(quota.platform.storedBit)]
+      let key: [Parameter] = [.text(quota.hub.rawValue), .int2(Int16(quota.platform.code))]
       var rows = try connection.query(Self.lockQuota, key)
       if rows.count == 0 {
         try connection.query(Self.insertQuota, key)

@@ -9,7 +9,7 @@ package enum PostgreSQLSchema {
   /// are compared by their bytes.
   ///
   /// - registrations: by id, so that a slice of the id space is one range of the key. A row without username is an
-  ///   issued id, which `expires_at` limits. `platform` holds a bit of `PlatformSet`. `created_at` is when the present
+  ///   issued id, which `expires_at` limits. `platform` holds a platform's code. `created_at` is when the present
   ///   user registered first; `seen_at` is set if the app was seen after `registered_at`, `valid_until` if it gave an
   ///   end. Times are Unix milliseconds.
   /// - handles: the holder of each handle; concurrent claims of a handle meet at its key. An issued id that holds a

@@ -149,7 +149,7 @@ extension RegistrationRules {
       throw refused("attributes: there are at most \(DeviceProfile.maximumAttributes)")
     }
     if let tile = profile.tile {
-      guard platform == .wns else { throw refused("tile: belongs to devices with Windows") }
+      guard platform.vocabulary.hasTiles else { throw refused("tile: belongs to devices with Windows") }
       guard DeviceTemplate.isName(tile) else { throw refused("tile: must be a name of \(DeviceTemplate.nameRule)") }
     }
     guard let template = profile.template else { return profile }

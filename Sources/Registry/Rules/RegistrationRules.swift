@@ -74,14 +74,16 @@ enum RegistrationRules {
     return min(stored.createdAt, now)
   }
 
-  /// The forms in which a handle of an unknown platform may be stored: as given and, if it is valid for APNs, in APNs'
-  /// normal form. The last form is used until the platform is known. Empty for a text that is no handle.
+  /// The forms in which a handle of an unknown platform may be stored: as given, and in the normal form of each platform
+  /// for which it is valid. The last form is used until the platform is known. Empty for a text that is no handle.
   static func forms(ofHandle handle: String) -> [String] {
     guard !handle.isEmpty, handle.utf8.count <= DeviceHandle.maximumLength, handle.isStorable else { return [] }
-    let normal =
-      DeviceHandle.problem(with: handle, platform: .apns) == nil
-      ? DeviceHandle.normalized(handle, platform: .apns) : handle
-    return normal == handle ? [handle] : [handle, normal]
+    var forms = [handle]
+    for platform in Platform.allCases where DeviceHandle.problem(with: handle, platform: platform) == nil {
+      let normal = DeviceHandle.normalized(handle, platform: platform)
+      if !forms.contains(normal) { forms.append(normal) }
+    }
+    return forms
   }
 }
 

@@ -115,8 +115,8 @@ struct SQLiteAudienceLookup {
         continue
       }
       let query = queries[index]
-      guard query.mask & row[1] != 0 else { continue }
-      let platform = try Platform(stored: row[1])
+      guard query.rows.contains(row[1]) else { continue }
+      let platform = try Platform(row: row[1])
       if case .device(let wanted, _) = query.audience, wanted != platform { continue }
       answers[index].append(
         Target(
@@ -161,9 +161,11 @@ struct SQLitePageQuery {
 
   /// A page of a plan whose source is `.registrations` or `.tags` with at least one tag.
   init(_ plan: AudiencePlan, _ selection: AudienceSelection, _ range: AudienceRange, hub: HubName) {
+    let rows = selection.rows.bits
+    let isOfAudience = StoredPlatforms.condition(native: "?5", templates: "?7")
     var values: [(any DatabaseValueConvertible)?] = [
-      hub.rawValue, range.slice.first.data, range.slice.last.data, range.limit, selection.mask,
-      range.createdBefore.milliseconds,
+      hub.rawValue, range.slice.first.data, range.slice.last.data, range.limit, rows.native,
+      range.createdBefore.milliseconds, rows.templates,
     ]
     /// Adds a tag as an argument. A tag with control characters cannot be stored, and SQLite would end it at a NUL: it
     /// becomes NULL, which equals nothing.
@@ -193,12 +195,12 @@ struct SQLitePageQuery {
       selection.needsProfile
       ? """
       ,
-        CASE WHEN platform & ?5 THEN (SELECT profile FROM registrations WHERE hub = ?1 AND id = registration) END
+        CASE WHEN \(isOfAudience) THEN (SELECT profile FROM registrations WHERE hub = ?1 AND id = registration) END
       """ : ""
     // An issued id has no platform, so it is of no audience.
     sql = """
       SELECT registration, platform, handle, registered_at,
-        CASE WHEN platform & ?5 AND created_at <= ?6 THEN \(condition) ELSE 0 END\(profile)
+        CASE WHEN \(isOfAudience) AND created_at <= ?6 THEN \(condition) ELSE 0 END\(profile)
       FROM (\(candidates)) AS candidate
       """
     arguments = StatementArguments(values)

@@ -133,7 +133,7 @@ extension SQLiteRegistry: BroadcastStore {
 extension SQLiteRegistry: PushQuotaStore {
   package func reserve(_ pushes: Int, of quota: PushQuota, at now: UnixTime) async throws -> UnixTime {
     try await write { db in
-      let key: StatementArguments = [quota.hub.rawValue, quota.platform.storedBit]
+      let key: StatementArguments = [quota.hub.rawValue, Int64(quota.platform.code)]
       let select = try db.cachedStatement(sql: "SELECT reserved_until FROM push_quotas WHERE hub = ? AND platform = ?")
       let former = try Int64.fetchOne(select, arguments: key) ?? 0
       let (start, end) = quota.reservation(of: pushes, behind: former, at: now)

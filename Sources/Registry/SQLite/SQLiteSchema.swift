@@ -9,7 +9,7 @@ enum SQLiteSchema {
   /// The steps from an empty file to the present schema; `PRAGMA user_version` counts the finished ones. Only append.
   ///
   /// - registrations: clustered by id, so that a slice of the id space is one range. A row without user is an issued
-  ///   id, which `expires_at` limits. `platform` holds a bit of `PlatformSet`; `tags` one tag per line: the exact keys
+  ///   id, which `expires_at` limits. `platform` holds a platform's code; `tags` one tag per line: the exact keys
   ///   of the rows in `tags`, which need no second index for that reason. Times are Unix milliseconds. `seen_at` is set
   ///   if the app was seen after `registered_at`, `valid_until` if its app gave an end.
   /// - tags: the tag comes before the hub in the key, so that the first column decides nearly every comparison of a

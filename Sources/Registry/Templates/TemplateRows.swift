@@ -1,21 +1,18 @@
 import Crypto
 import FanfareCore
 
-/// How the rows of devices' templates are stored beside native rows: their platform is another bit, so that the mask of
-/// a look-up separates the two kinds at no cost, and their address is the handle and the template's name, so that a
+/// How the rows of devices' templates are stored beside native rows: their platform is another number, so that a look-up
+/// separates the two kinds at no cost, and their address is the handle and the template's name, so that a
 /// handle has one native row and one row for each name. A template without a name is known by its body: an app that is
 /// installed again and registers the same one replaces it.
 enum TemplateRow {
-  /// The bits of a template row's platform are those of `PlatformSet`, shifted by this.
-  static let shift: Int64 = 4
+  /// The number of a template row's platform is the platform's code and this.
+  static let firstCode: Int64 = 64
   /// Stands between the handle and the template's name, and again before the digest of a body. No handle or name that
   /// is registered has a control character.
   static let separator = UInt8(0x1F)
   /// The most templates of a device.
   static let maximum = 100
-
-  /// The mask of the stored platforms of rows of both kinds.
-  static let allKinds = Int64(PlatformSet.all.rawValue) | Int64(PlatformSet.all.rawValue) << shift
 
   /// The stored address of a template row.
   static func address(handle: String, of template: DeviceTemplate) -> String {
@@ -49,7 +46,7 @@ extension Registration {
   }
 
   /// The platform that is stored.
-  var storedPlatform: Int16 { platform.storedBit << (isTemplate ? Int16(TemplateRow.shift) : 0) }
+  var storedPlatform: Int16 { Int16(platform.code) + (isTemplate ? Int16(TemplateRow.firstCode) : 0) }
 
   /// The installation whose native row this is: an installation has one.
   /// That of a template or a tile is known by its tag.
@@ -64,11 +61,11 @@ extension Registration {
     installation: String?, registeredAt: UnixTime, createdAt: UnixTime, seenAt: UnixTime?, profile: String?,
     validUntil: UnixTime?
   ) throws {
-    let isTemplate = platform >= 1 << TemplateRow.shift
+    let isTemplate = platform >= TemplateRow.firstCode
     let profile = try profile.map(Self.profile)
     let isPart = isTemplate || profile?.tile != nil
     self.init(
-      id: id, hub: hub, user: user, platform: try Platform(stored: platform),
+      id: id, hub: hub, user: user, platform: try Platform(row: platform),
       handle: isTemplate ? TemplateRow.handle(in: address) : address, tags: tags,
       installation: isPart ? Self.installation(in: tags) : installation, registeredAt: registeredAt,
       createdAt: createdAt, seenAt: seenAt, profile: profile, validUntil: validUntil)
@@ -85,24 +82,45 @@ extension Registration {
 }
 
 extension Platform {
-  /// Reads a stored platform of either kind of row. Throws `StoredRegistration.damaged` for an unknown one.
-  init(stored bit: Int64) throws {
-    switch bit < 1 << TemplateRow.shift ? bit : bit >> TemplateRow.shift {
-    case 1: self = .apns
-    case 2: self = .fcm
-    case 4: self = .wns
-    default: throw StoredRegistration.damaged
-    }
+  /// Reads the platform of a row of either kind. Throws `StoredRegistration.damaged` for an unknown one.
+  init(row platform: Int64) throws {
+    let code = platform < TemplateRow.firstCode ? platform : platform - TemplateRow.firstCode
+    guard let platform = Platform(stored: code) else { throw StoredRegistration.damaged }
+    self = platform
+  }
+}
+
+/// The rows that an audience consists of, by their stored platforms.
+struct StoredPlatforms {
+  /// The bits of the codes of native rows, and of template rows.
+  private let native: UInt64
+  private let templates: UInt64
+
+  /// Rows of both kinds.
+  static let all = Self(native: PlatformSet.all, templates: PlatformSet.all)
+  static let none = Self(native: [], templates: [])
+
+  init(native: PlatformSet, templates: PlatformSet) {
+    (self.native, self.templates) = (native.rawValue, templates.rawValue)
   }
 
-  /// The bit of `PlatformSet` that is stored.
-  var storedBit: Int16 { Int16(PlatformSet(self).rawValue) }
+  func contains(_ platform: Int64) -> Bool {
+    (platform < TemplateRow.firstCode ? native : templates) >> UInt64(platform & 63) & 1 != 0
+  }
+
+  /// The values of ``condition(native:templates:)``.
+  var bits: (native: Int64, templates: Int64) { (Int64(bitPattern: native), Int64(bitPattern: templates)) }
+
+  /// The condition in SQL that the column `platform` is one of these, which are given by the two parameters.
+  static func condition(native: String, templates: String) -> String {
+    "(CASE WHEN platform < \(TemplateRow.firstCode) THEN \(native) ELSE \(templates) END >> (platform & 63) & 1)"
+  }
 }
 
 extension AudienceQuery {
-  /// The mask of the stored platforms of the rows that the audience consists of.
-  var mask: Int64 {
-    guard case .devices = template else { return Int64(platforms.rawValue) }
-    return Int64(platforms.rawValue) << TemplateRow.shift
+  /// The rows that the audience consists of.
+  var rows: StoredPlatforms {
+    guard case .devices = template else { return StoredPlatforms(native: platforms, templates: []) }
+    return StoredPlatforms(native: [], templates: platforms)
   }
 }

@@ -34,6 +34,7 @@ actor CredentialFiles: HubCredentialStore {
       case .apns: all += try changes(ofAPNs: credential)
       case .fcm: all += try changes(ofFCM: credential)
       case .wns: all += try changes(ofWNS: credential)
+      default: throw Refusal(.conflict, "\(credential.name) cannot be changed on this server")
       }
     }
     try write(all)

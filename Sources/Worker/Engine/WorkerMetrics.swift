@@ -160,7 +160,7 @@ struct WorkerMetrics {
   }
 
   private static func dimensions(of sender: Int, in table: SenderTable) -> [(String, String)] {
-    [("hub", table.hub(ofSender: sender).rawValue), ("platform", table.platform(ofSender: sender).rawValue)]
+    [("hub", table.hub(ofSender: sender).rawValue), ("platform", table.platform(ofSender: sender).name)]
   }
 
   private mutating func counter(of result: Tallies.Result) -> Counter {

@@ -199,7 +199,7 @@ enum UnregisteredDevice {
     let normalized = DeviceHandle.normalized(handle, platform: platform)
     func hash(_ start: UInt64) -> UInt64 {
       var hash = start
-      for text in [hub.rawValue, platform.rawValue, normalized] {
+      for text in [hub.rawValue, platform.name, normalized] {
         for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01B3 }
         // A byte that occurs in no UTF-8 keeps the parts apart.
         hash = (hash ^ 0xFF) &* 0x0000_0100_0000_01B3

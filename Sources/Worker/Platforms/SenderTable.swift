@@ -5,7 +5,7 @@ import FanfareCore
 struct SenderTable: Sendable {
   /// The hubs of this deployment, by number.
   private(set) var hubs: [HubName]
-  /// Three places per hub, one per platform; nil where the hub has no sender.
+  /// One place for each hub and platform; nil where the hub has no sender.
   private(set) var senders: [(any PushSender)?]
   private var numbers: [HubName: Int]
 
@@ -24,10 +24,12 @@ struct SenderTable: Sendable {
   }
 
   /// The number of the hub's place for the platform, whether or not it has a sender.
-  static func place(hub: Int, platform: Platform) -> Int { hub * 3 + platform.ordinal }
+  static func place(hub: Int, platform: Platform) -> Int { hub * Platform.count + platform.ordinal }
 
   /// The numbers of the hub's places.
-  static func places(of hub: Int) -> Range<Int> { hub * 3..<hub * 3 + 3 }
+  static func places(of hub: Int) -> Range<Int> {
+    hub * Platform.count..<(hub + 1) * Platform.count
+  }
 
   /// The hub's number; nil when this deployment does not serve it.
   func number(of hub: HubName) -> Int? { numbers[hub] }
@@ -38,23 +40,12 @@ struct SenderTable: Sendable {
     return senders[number] == nil ? -1 : number
   }
 
-  func hub(ofSender sender: Int) -> HubName { hubs[sender / 3] }
-  func platform(ofSender sender: Int) -> Platform { Platform.allCases[sender % 3] }
+  func hub(ofSender sender: Int) -> HubName { hubs[sender / Platform.count] }
+  func platform(ofSender sender: Int) -> Platform { Platform.allCases[sender % Platform.count] }
 
   /// A readiness problem of the sender's hub. Its text begins with `hub/platform: `.
   func problem(ofSender sender: Int, _ text: String) -> ReadinessProblem {
     let hub = hub(ofSender: sender)
     return ReadinessProblem("\(hub)/\(platform(ofSender: sender)): \(text)", hubs: [hub])
-  }
-}
-
-extension Platform {
-  /// The index in `allCases`.
-  var ordinal: Int {
-    switch self {
-    case .apns: 0
-    case .fcm: 1
-    case .wns: 2
-    }
   }
 }

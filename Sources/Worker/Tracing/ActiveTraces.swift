@@ -98,7 +98,7 @@ struct ActiveTraces: Sendable {
     var attributes = TraceSpan.messaging("process", topic: topic, send: send.id, hub: send.hub)
     attributes.append(("fanfare.state", .text(state)))
     if trace.isPage {
-      for pushes in trace.pushes { attributes += Self.counts(pushes, prefix: "fanfare.\(pushes.platform.rawValue)") }
+      for pushes in trace.pushes { attributes += Self.counts(pushes, prefix: "fanfare.\(pushes.platform.name)") }
     }
     var spans = [
       TraceSpan(
@@ -114,7 +114,7 @@ struct ActiveTraces: Sendable {
     }
     for pushes in trace.pushes where pushes.attempts > 0 {
       var attributes: [(name: String, value: TraceSpan.Value)] = [
-        ("http.request.method", .text("POST")), ("fanfare.platform", .text(pushes.platform.rawValue)),
+        ("http.request.method", .text("POST")), ("fanfare.platform", .text(pushes.platform.name)),
         ("fanfare.attempts", .number(pushes.attempts)),
       ]
       if pushes.status > 0 { attributes.append(("http.response.status_code", .number(pushes.status))) }

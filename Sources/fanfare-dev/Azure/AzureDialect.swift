@@ -33,7 +33,7 @@ struct AzureDialect: Sendable {
     case .wns:
       "<toast><visual><binding template=\"ToastText01\"><text id=\"1\">\(text)</text></binding></visual></toast>"
     case .apns: #"{"aps":{"alert":"\#(text)"}}"#
-    case .fcm: #"{"data":{"message":"\#(text)"}}"#
+    default: #"{"data":{"message":"\#(text)"}}"#
     }
   }
 

@@ -25,7 +25,7 @@ struct AzureLoad: Sendable {
       let digits = String(device, radix: 16)
       return "1a" + String(repeating: "0", count: 62 - digits.count) + digits
     case .fcm: return "azure-\(device)"
-    case .wns: return "https://db5p.notify.windows.com/?v=1&token=azure-\(device)"
+    default: return "https://db5p.notify.windows.com/?v=1&token=azure-\(device)"
     }
   }
 

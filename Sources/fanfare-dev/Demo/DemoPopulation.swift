@@ -14,7 +14,7 @@ struct DemoPopulation: Sendable {
       switch platform {
       case .apns: #"{"platform":"ios","instId":"\#(RegistrationID.random())","deviceToken":"\#(handle)"}"#
       case .fcm: #"{"platform":"android","instId":"\#(RegistrationID.random())","deviceToken":"\#(handle)"}"#
-      case .wns: #"{"platform":"windows","instId":"\#(RegistrationID.random())","channelUri":"\#(handle)"}"#
+      default: #"{"platform":"windows","instId":"\#(RegistrationID.random())","channelUri":"\#(handle)"}"#
       }
     }
   }

@@ -303,7 +303,7 @@ actor FaultDeployment {
       let devices: [Device]
     }
     // They fit one page.
-    let list = try await simulated().request("GET", "/devices?platform=\(platform.rawValue)&limit=1000", user: "faults")
+    let list = try await simulated().request("GET", "/devices?platform=\(platform.name)&limit=1000", user: "faults")
     return try await arrivals(on: platform, at: JSONDecoder().decode(Page.self, from: list).devices.map(\.handle))
   }
 
@@ -314,7 +314,7 @@ actor FaultDeployment {
     for device in devices {
       let path = device.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? device
       do {
-        let received = try await simulator.request("GET", "/devices/\(platform.rawValue)/\(path)", user: "faults")
+        let received = try await simulator.request("GET", "/devices/\(platform.name)/\(path)", user: "faults")
         arrivals += PushArrival.read(received, platform: platform, device: device)
       } catch let refusal as APIClient.Refusal where refusal.status == 404 {
         continue

@@ -53,10 +53,10 @@ struct Isolation {
           })
       }
       guard let before = latency({ $0.at < dead }), let during = latency({ $0.at >= dead && $0.at < healed }) else {
-        throw BenchError("\(platform.rawValue) has received nothing")
+        throw BenchError("\(platform.name) has received nothing")
       }
       let ratio = (during.p99 / max(before.p99, 1) * 100).rounded() / 100
-      words.append("\(platform.rawValue) p99 \(Int(before.p99)) → \(Int(during.p99)) ms, × \(ratio)")
+      words.append("\(platform.name) p99 \(Int(before.p99)) → \(Int(during.p99)) ms, × \(ratio)")
       if outage >= Self.longOutage.length, ratio > Self.longOutage.mostGrowth { findings.errors += 1 }
       findings.lost += posts.keys.count { FaultLoad.hasDevice(ofSend: $0, on: platform) && arrivals[$0] == nil }
     }

@@ -123,7 +123,7 @@ struct MessageOptions: ParsableArguments {
       send["message"] = message
     }
     send["ttl"] = ttl.map { Int($0.duration.components.seconds) }
-    if !platform.isEmpty { send["platforms"] = platform.map(\.platform.rawValue) }
+    if !platform.isEmpty { send["platforms"] = platform.map(\.platform.name) }
     send["priority"] = priority
     send["collapseKey"] = collapseKey
     send["maxPerSecond"] = maxPerSecond

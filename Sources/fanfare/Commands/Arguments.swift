@@ -31,7 +31,7 @@ struct PlatformArgument: ExpressibleByArgument {
     self.platform = platform
   }
 
-  static var allValueStrings: [String] { Platform.allCases.map(\.rawValue) }
+  static var allValueStrings: [String] { Platform.allCases.map(\.name) }
 }
 
 /// A dead letter's reason on the command line.

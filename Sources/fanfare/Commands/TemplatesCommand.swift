@@ -181,7 +181,7 @@ struct TemplatesCommand: AsyncParsableCommand {
     func run() async throws {
       var body: [String: Any] = ["properties": Pairs.values(property)]
       body["registration"] = registration
-      body["platform"] = platform?.platform.rawValue
+      body["platform"] = platform?.platform.name
       body["locale"] = locale
       body["version"] = version
       let data = try JSONSerialization.data(withJSONObject: body, options: [.sortedKeys])

@@ -31,12 +31,12 @@ struct PushCheck {
     switch platform {
     case .apns: String(repeating: "0", count: 64)
     case .fcm: "fanfare-doctor"
-    case .wns: "https://fanfare-doctor.notify.windows.com/?token=none"
+    default: "https://fanfare-doctor.notify.windows.com/?token=none"
     }
   }
 
   private func finding(_ sender: any PushSender) async -> Finding {
-    let area = "push \(hub.name) \(sender.platform.rawValue)"
+    let area = "push \(hub.name) \(sender.platform.name)"
     let (outcome, problem) = await withTaskGroup(
       of: PushOutcome?.self, returning: (PushOutcome?, String?).self
     ) { group in

@@ -54,7 +54,7 @@ import Testing
     #expect(try await backend.register(id, handle, dialect, user: "bob").status == 200)
     let stored = try await api.get("/api/registrations?user=bob", user: "operator").json
     let registrations = try #require(stored["registrations"] as? [[String: Any]])
-    let own = registrations.filter { $0["platform"] as? String == dialect.platform.rawValue }
+    let own = registrations.filter { $0["platform"] as? String == dialect.platform.name }
     #expect(own.map { $0["id"] as? String } == [id])
     #expect(own.first?["tags"] as? [String] == ["username:bob"])
 
@@ -64,7 +64,7 @@ import Testing
     let details = try await AzureSettings.outcome(of: try sent.id(), backend.door)
     #expect(details.contains("<State>Completed</State>") && details.contains("<Name>Success</Name><Count>1</Count>"))
     let arrived = try await deployment.arrivals(
-      dialect.platform.rawValue, AzureSettings.device("tutorial", dialect.platform))
+      dialect.platform.name, AzureSettings.device("tutorial", dialect.platform))
     #expect(arrived.count == 1)
     #expect("\(arrived)".contains(text), "\(arrived)")
 

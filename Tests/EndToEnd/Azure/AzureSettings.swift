@@ -50,7 +50,7 @@ enum AzureSettings {
       let digits = word.utf8.map { String($0, radix: 16) }.joined().prefix(60)
       return "1a" + digits + String(repeating: "0", count: 62 - digits.count)
     case .fcm: return "\(word)-token"
-    case .wns: return "https://db5p.notify.windows.com/?v=1&token=\(word)"
+    default: return "https://db5p.notify.windows.com/?v=1&token=\(word)"
     }
   }
 

@@ -24,7 +24,7 @@ struct ClientWalk: Sendable {
 
   private func handle(_ platform: Platform) -> String { AzureSettings.handle(name, platform) }
 
-  private func installation(_ platform: Platform) -> String { "\(name)-\(platform.rawValue)" }
+  private func installation(_ platform: Platform) -> String { "\(name)-\(platform.name)" }
 
   func unofficialClient() async throws {
     try await installs()
@@ -290,7 +290,7 @@ struct ClientWalk: Sendable {
   }
 
   private func payloads(_ platform: Platform) async throws -> [String] {
-    try await deployment.arrivals(platform.rawValue, AzureSettings.device(name, platform)).map { payload in
+    try await deployment.arrivals(platform.name, AzureSettings.device(name, platform)).map { payload in
       guard let text = payload as? String else {
         return String(
           decoding: try JSONSerialization.data(withJSONObject: payload, options: [.withoutEscapingSlashes]),

@@ -245,7 +245,7 @@ import Testing
   @Test func broadcastWithDeadLetteredDeferredPageIsInFlight() throws {
     let now = UnixTime(milliseconds: 1)
     let send = SendRequest(
-      id: SendID(high: 1, low: 1), acceptedAt: now, audience: .everyone, content: Content(wns: "<toast/>"))
+      id: SendID(high: 1, low: 1), acceptedAt: now, audience: .everyone, content: Content.of(wns: "<toast/>"))
     func letter(parts: Int) throws -> Entry {
       let device = RetryRecord.Waiting(
         registration: .random(), platform: .wns, notBefore: now, attempts: 1, heldAttempts: 0, waits: 0,

@@ -1,4 +1,5 @@
 import FanfareCore
+import Support
 import Testing
 
 @testable import fanfare
@@ -51,7 +52,7 @@ import Testing
     var selection = ReplaySelection(accepted: Self.hour, platform: .fcm, user: "bob")
     #expect(selection.replay(send("carol"), by: Self.id) == nil)
     #expect(selection.replay(send("bob"), by: Self.id)?.platforms == PlatformSet(.fcm))
-    #expect(selection.replay(send("bob", content: Content(wns: "<toast/>")), by: Self.id) == nil)
+    #expect(selection.replay(send("bob", content: Content.of(wns: "<toast/>")), by: Self.id) == nil)
   }
 
   @Test func failedOnlyReplaysFailedPlatforms() {

@@ -81,7 +81,7 @@ extension DeviceRegistryConformance {
       func text(_ language: String) -> Content { Content(message: Message(body: "{'\(language) ' + $(name)}")) }
       let template = try await store.store(
         template: "greeting", defaultLocale: "en",
-        variants: ["en": text("en"), "de": text("de"), "de-at": Content(fcm: Array(#"{"x":"$(name)"}"#.utf8))],
+        variants: ["en": text("en"), "de": text("de"), "de-at": Content.of(fcm: Array(#"{"x":"$(name)"}"#.utf8))],
         hub: store.hub, at: .start)
       let source = TemplateSource.hub(name: "greeting", version: template.version)
       _ = try await store.register("own", "own", template: "greeting")
@@ -122,14 +122,14 @@ extension DeviceRegistryConformance {
   /// `TemplateStore`.
   static let hubTemplates: [Self] = [
     Self("a hub's template has versions that never change") { store in
-      let variants = ["en": Content(message: Message(title: "$(t)", data: ["k": "v"]), wns: "<toast>$(x)</toast>")]
+      let variants = ["en": Content.of(message: Message(title: "$(t)", data: ["k": "v"]), wns: "<toast>$(x)</toast>")]
       func put(_ name: String, _ variants: [String: Content], hub: HubName = .default) async throws -> HubTemplate {
         try await store.store(template: name, defaultLocale: "en", variants: variants, hub: hub, at: .start)
       }
       let first = try await put("a", variants)
       #expect(first.version == 1 && first.createdAt == .start && first.variants == variants)
       #expect(try await put("a", variants) == first, "the same texts are no new version")
-      let second = try await put("a", ["en": Content(message: Message(body: "x")), "de": Content(wns: "<a/>")])
+      let second = try await put("a", ["en": Content(message: Message(body: "x")), "de": Content.of(wns: "<a/>")])
       #expect(second.version == 2)
       #expect(try await store.template("a", version: nil, hub: store.hub) == second)
       let replaced = try #require(try await store.template("a", version: 1, hub: store.hub))

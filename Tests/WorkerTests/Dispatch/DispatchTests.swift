@@ -100,7 +100,7 @@ struct DispatchTests {
   @Test func platformWithoutContentIsNotLookedUp() {
     var desk = Desk()
     desk.register("bob", .fcm, .apns)
-    desk.deliver(desk.send(to: .user("bob"), content: Content(apns: Array("{}".utf8))))
+    desk.deliver(desk.send(to: .user("bob"), content: Content.of(apns: Array("{}".utf8))))
     #expect(desk.queries.map(\.platforms) == [PlatformSet(.apns)])
     #expect(desk.pushes.map(\.handle) == ["bob-1"])
   }

@@ -43,7 +43,7 @@ import Testing
 
   @Test func platformWithoutTextsIsRejected() throws {
     var desk = Desk(senders: [.default: [.apns: ContentSender(.apns)]])
-    let template = try ContentTemplate(Content(wns: "<toast/>"))
+    let template = try ContentTemplate(Content.of(wns: "<toast/>"))
     desk.registry[.user("bob")] = [Self.target("ab", TemplateVariant(template))]
     desk.deliver(desk.send(to: .user("bob"), content: Self.content))
     #expect(desk.pushes.isEmpty)

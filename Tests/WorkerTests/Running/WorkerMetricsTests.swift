@@ -25,7 +25,7 @@ import Testing
       #expect(value("fanfare_dead_letters_total{reason=\"\(reason.rawValue)\"}") == "0")
     }
     for platform in Platform.allCases {
-      #expect(value("fanfare_pushes_failed_total{hub=\"default\",platform=\"\(platform.rawValue)\"}") == "0")
+      #expect(value("fanfare_pushes_failed_total{hub=\"default\",platform=\"\(platform.name)\"}") == "0")
     }
     #expect(value("fanfare_broadcasts_paused_total{hub=\"default\"}") == "0")
   }
@@ -37,7 +37,7 @@ import Testing
       Tallies.Result(sender: 0, outcome: $0, reason: "", latency: 1)
     }
     withMetricsFactory(exporter) { metrics.count(tallies) }
-    let platform = Platform.allCases[0].rawValue
+    let platform = Platform.allCases[0].name
     #expect(value("fanfare_pushes_failed_total{hub=\"default\",platform=\"\(platform)\"}") == "4")
     #expect(
       value("fanfare_accept_to_outcome_seconds_count{hub=\"default\",platform=\"\(platform)\"}")

@@ -108,7 +108,7 @@ struct Crowd: Sendable {
       append(22, of: base64, to: &text, using: &random)
       text.append(contentsOf: ":APA91b".utf8)
       append(134, of: base64, to: &text, using: &random)
-    case .wns:
+    default:
       text.append(contentsOf: "https://db5p.notify.windows.com/?token=".utf8)
       append(120, of: base64, to: &text, using: &random)
     }
@@ -177,7 +177,7 @@ extension Crowd {
     rows.text(HubName.default.rawValue)
     rows.uuid(high: device.id.high, low: device.id.low)
     rows.text(Population.user(device.user))
-    rows.int2(Int16(PlatformSet(device.platform).rawValue))
+    rows.int2(Int16(device.platform.code))
     rows.text(utf8: device.handle)
     rows.value(.texts(device.tags.sorted()))
     rows.int8(registeredAt)
@@ -189,7 +189,7 @@ extension Crowd {
     rows.text(HubName.default.rawValue)
     rows.text(utf8: device.handle)
     rows.uuid(high: device.id.high, low: device.id.low)
-    rows.int2(Int16(PlatformSet(device.platform).rawValue))
+    rows.int2(Int16(device.platform.code))
     rows.int8(registeredAt)
   }
 
@@ -199,7 +199,7 @@ extension Crowd {
       rows.text(HubName.default.rawValue)
       rows.text(tag)
       rows.uuid(high: device.id.high, low: device.id.low)
-      rows.int2(Int16(PlatformSet(device.platform).rawValue))
+      rows.int2(Int16(device.platform.code))
       rows.text(utf8: device.handle)
       rows.int8(registeredAt)
       rows.int8(registeredAt)

@@ -123,14 +123,20 @@ struct BroadcastScenario: BenchScenario {
 /// A template of the hub in five languages, and a native payload like the ones that it renders.
 private enum LanguageTemplate {
   static let locales = ["de", "en", "es", "fr", "ja"]
-  static let native = Content(apns: payload(greeting: "Hello", name: "Ada", score: "3 to 1"))
+  static let native = Content(
+    native: NativePayloads(.apns, .json(payload(greeting: "Hello", name: "Ada", score: "3 to 1"))))
 
   /// Stores the template. Returns the content of a send that is rendered from it.
   static func store(in path: String) async throws -> TemplateContent {
     let registry = try SQLiteRegistry(SQLiteRegistryConfiguration(path: path))
     let greetings = ["Hallo", "Hello", "Hola", "Salut", "やあ"]
     let variants = zip(locales, greetings).map { locale, greeting in
-      (locale, Content(apns: payload(greeting: "{'\(greeting), ' + $(name)}", name: nil, score: "$(score)")))
+      (
+        locale,
+        Content(
+          native: NativePayloads(
+            .apns, .json(payload(greeting: "{'\(greeting), ' + $(name)}", name: nil, score: "$(score)"))))
+      )
     }
     let stored = try await registry.store(
       template: "score", defaultLocale: "en", variants: Dictionary(uniqueKeysWithValues: variants), hub: .default,

@@ -6,7 +6,7 @@ package enum FCMPayload: Sendable {
   /// The member of `data` that holds the push's id.
   package static let idKey = "pushId"
   /// The most bytes of keys and values together, without the push's id: its key and a UUID.
-  package static let limit = Platform.fcm.payloadLimit - idKey.utf8.count - 36
+  package static let limit = FCM.payloadLimit - idKey.utf8.count - 36
   /// The most bytes of the JSON of a native payload. With every character escaped, and with parts for Apple devices and
   /// browsers, none that FCM takes is longer.
   package static let jsonLimit = 65_536

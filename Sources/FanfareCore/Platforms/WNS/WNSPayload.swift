@@ -19,12 +19,12 @@ package struct WNSPayload: Sendable {
   package let kind: Kind
   package let body: [UInt8]
 
-  private static let limit = Platform.wns.payloadLimit
+  private static let limit = WNS.payloadLimit
 
   /// Makes the payload of a content. Throws if WNS would refuse it for every device.
   package init(_ content: Content) throws(ContentFault) {
     let field: String
-    if let native = content.wns {
+    if case .text(let native) = content.native[.wns] {
       guard !native.isEmpty else { throw .empty("native.wns") }
       guard native.utf8.count <= Self.limit else { throw .tooLarge("native.wns", limit: Self.limit, of: "WNS") }
       (kind, body, field) = (Self.kind(of: native), Array(native.utf8), "native.wns")
@@ -160,7 +160,7 @@ package struct WNSFields: Sendable {
 
   /// Reads the caller's header fields for a payload of the kind. Throws if WNS would refuse one.
   package init(_ headers: [String: String], of payload: WNSPayload.Kind?) throws(ContentFault) {
-    fields = headers.filter { PushHeader.platform(of: $0.key) == .wns }.sorted { $0.key < $1.key }
+    fields = headers.filter { WNS.headers.contains($0.key) }.sorted { $0.key < $1.key }
       .map { ($0.key, $0.value) }
     kind =
       try headers["x-wns-type"].map { (text) throws(ContentFault) in

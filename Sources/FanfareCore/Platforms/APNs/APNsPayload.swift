@@ -7,11 +7,11 @@ package struct APNsPayload: Sendable {
   /// Whether it wakes the app without showing anything.
   package let isBackground: Bool
 
-  private static let limit = Platform.apns.payloadLimit
+  private static let limit = APNs.payloadLimit
 
   /// Makes the payload of a content. Throws if APNs would refuse it for every device.
   package init(_ content: Content) throws(ContentFault) {
-    if let native = content.apns {
+    if case .json(let native) = content.native[.apns] {
       guard native.count <= Self.limit else { throw .tooLarge("native.apns", limit: Self.limit, of: "APNs") }
       do {
         isBackground = try Self.isBackground(native)
