@@ -157,9 +157,9 @@ package struct SimulatorCounts: Hashable, Sendable {
   package subscript(service: SimulatedService) -> Service { services[service] ?? Service() }
 
   /// Pushes accepted on all platforms.
-  package var accepted: Int { self[.apns].accepted + self[.fcm].accepted + self[.wns].accepted }
+  package var accepted: Int { Platform.allCases.reduce(0) { $0 + self[SimulatedService($1)].accepted } }
   /// Duplicates accepted on all platforms.
-  package var duplicates: Int { self[.apns].duplicates + self[.fcm].duplicates + self[.wns].duplicates }
+  package var duplicates: Int { Platform.allCases.reduce(0) { $0 + self[SimulatedService($1)].duplicates } }
 }
 
 /// A push that the simulator accepted.

@@ -1,3 +1,4 @@
+import FanfareCore
 import HTTP2
 import HTTPTypes
 import Hummingbird
@@ -30,6 +31,8 @@ package final class PushSimulator: Service {
   private let google: GoogleToken
   private let microsoft: MicrosoftToken
   private let wns: WNSService
+  private let others: [any SimulatedPushService]
+  private let injector: FaultInjector
   private let readiness = Readiness()
 
   /// Makes a simulator that does not listen yet, with new keys if the configuration has none. Throws
@@ -51,7 +54,7 @@ package final class PushSimulator: Service {
     tls = try Self.serverTLS(credentials)
     store = DeviceStore(configuration)
     faults = FaultRegistry(limit: configuration.maximumFaults)
-    let injector = FaultInjector(
+    injector = FaultInjector(
       store: store, faults: faults, honoursHandlePrefixes: configuration.honoursHandlePrefixes)
     let googleTokens = AccessTokens(
       prefix: "ya29.", lifetime: configuration.googleTokenLifetime, clock: configuration.clock)
@@ -62,6 +65,7 @@ package final class PushSimulator: Service {
     fcm = FCMService(configuration, projectID: credentials.google.projectID, tokens: googleTokens, injector: injector)
     microsoft = MicrosoftToken(app: credentials.windows, tokens: microsoftTokens, injector: injector)
     wns = WNSService(configuration, tokens: microsoftTokens, injector: injector)
+    others = try SimulatedPushServices.all.map { try $0.init(configuration) }
   }
 
   /// Waits until all listeners are bound, and returns the endpoints. Throws what prevented it, or `CancellationError`.
@@ -187,7 +191,8 @@ package final class PushSimulator: Service {
 
   private func makeSecureServer(bound: AsyncStream<Int>.Continuation) throws -> some Service {
     Application(
-      responder: SecureResponder(google: google, microsoft: microsoft, wns: wns),
+      responder: SecureResponder(
+        google: google, microsoft: microsoft, wns: wns, others: others, injector: injector, clock: configuration.clock),
       server: try .tls(.http1(), tlsConfiguration: tls),
       configuration: .init(address: .hostname(configuration.host, port: configuration.httpsPort)),
       onServerRunning: { channel in bound.yield(channel.localAddress?.port ?? 0) },

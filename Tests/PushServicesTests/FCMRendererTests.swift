@@ -49,7 +49,9 @@ import Testing
   /// not delivered yet.
   @Test(arguments: ["match7", "match-7", "6ba7b810-9dad-11d1-80b4-00c04fd430c8", "zoë"])
   func collapseKeyReplacesOnAllDevices(key: String) throws {
-    for content in [Content(message: Message(body: "b")), Content.of(fcm: Array(#"{"notification":{"body":"b"}}"#.utf8))] {
+    for content in [
+      Content(message: Message(body: "b")), Content.of(fcm: Array(#"{"notification":{"body":"b"}}"#.utf8)),
+    ] {
       let message = try Self.message(Fixtures.send(content, collapseKey: key))
       #expect(member(message, "android", "collapse_key") as? String == key)
       #expect(member(message, "android", "notification", "tag") as? String == key)
@@ -120,7 +122,8 @@ import Testing
 
   /// The same payload accepted at another time is the same to FCM, so one verdict proves the other.
   @Test(arguments: [
-    Content(message: Message(body: "b")), Content.of(fcm: Array(#"{"notification":{"body":"b"},"data":{"k":"v"}}"#.utf8)),
+    Content(message: Message(body: "b")),
+    Content.of(fcm: Array(#"{"notification":{"body":"b"},"data":{"k":"v"}}"#.utf8)),
     Content.of(fcm: Array(#"{"priority":"high","data":{"k":"v"}}"#.utf8)),
   ])
   func renderingDoesNotDependOnTheTime(content: Content) throws {

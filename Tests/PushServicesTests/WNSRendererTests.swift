@@ -112,7 +112,8 @@ import Testing
 
   @Test func refusals() {
     for content in [
-      Content(message: Message()), Content(message: Message(sound: "default")), Content.of(wns: ""), Content.of(apns: []),
+      Content(message: Message()), Content(message: Message(sound: "default")), Content.of(wns: ""),
+      Content.of(apns: []),
     ] {
       #expect(throws: PushOutcome(.rejected, reason: "PayloadEmpty")) { try WNSRenderer.render(Fixtures.send(content)) }
     }
@@ -131,7 +132,9 @@ import Testing
     "6ba7b810-9dad-11d1-80b4-00c04fd430c8",
   ])
   func anyCollapseKeyBecomesATag(key: String) throws {
-    for content in [Content(message: Message(body: "b")), Content.of(wns: "<!--c--><toast/>"), Content.of(wns: "<tile/>")] {
+    for content in [
+      Content(message: Message(body: "b")), Content.of(wns: "<!--c--><toast/>"), Content.of(wns: "<tile/>"),
+    ] {
       let tag = try #require(field(try WNSRenderer.render(Fixtures.send(content, collapseKey: key)), "x-wns-tag"))
       #expect(WNSFields.isTag(tag))
       #expect(WNSFields.isTag(key) ? tag == key : tag == Self.digest(of: key))

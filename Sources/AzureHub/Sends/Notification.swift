@@ -42,9 +42,10 @@ struct Notification: Sendable {
     switch platform.vocabulary.nativeForm {
     case .json:
       let object = try Self.object(body)
-      fields.native[platform] = .json(try kind?.envelope.map { (name) throws(Refusal) in
-        try Self.content(of: name, in: object)
-      } ?? object)
+      fields.native[platform] = .json(
+        try kind?.envelope.map { (name) throws(Refusal) in
+          try Self.content(of: name, in: object)
+        } ?? object)
     case .text:
       guard let text = String(validating: body, as: UTF8.self) else {
         throw Refusal(.malformedBody, "The notification is not UTF-8.")

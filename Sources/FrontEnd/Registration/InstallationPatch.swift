@@ -102,8 +102,9 @@ private struct PatchChange: Sendable {
   private static let handles = ["handle"] + Platform.handleMembers
   private static let addresses = Set(["platform"] + handles.map { $0[...] })
   private static let places = """
-    /platform, \(handles.map { "/\($0)" }.joined(separator: ", ")), /tags, /tags/-, /tags/INDEX, /tags/TAG, /locale, /timeZone, \
-    /attributes, /attributes/NAME, /templates or /templates/NAME
+    /platform, \(handles.map { "/\($0)" }.joined(separator: ", ")), \
+    /tags, /tags/-, /tags/INDEX, /tags/TAG, /locale, /timeZone, /attributes, /attributes/NAME, /templates or \
+    /templates/NAME
     """
   private static let missing = "does not exist"
   private static let beyondLastTag = "is beyond the last tag"

@@ -1,3 +1,4 @@
+import FanfareCore
 import HTTP2
 import HTTPTypes
 import Hummingbird
@@ -106,14 +107,17 @@ final class Readiness: Sendable {
   }
 }
 
-/// The HTTP/1.1 services over TLS: both vendors' token endpoints, recognised by their paths, and WNS for all other
-/// paths.
+/// The HTTP/1.1 services over TLS: both vendors' token endpoints, recognised by their paths, other services that know
+/// their requests, and WNS for the rest.
 struct SecureResponder: HTTPResponder {
   typealias Context = ChannelContext
 
   let google: GoogleToken
   let microsoft: MicrosoftToken
   let wns: WNSService
+  let others: [any SimulatedPushService]
+  let injector: FaultInjector
+  let clock: any WallClock
 
   /// The most bytes of a request's body.
   static let maximumBodyBytes = 64 * 1024
@@ -129,6 +133,9 @@ struct SecureResponder: HTTPResponder {
     }
     let target = request.head.path ?? "/"
     let path = String(target.prefix { $0 != "?" })
+    if let other = reactionOfOthers(to: request, target: target, body: body) {
+      return try await perform(other, on: context.channel)
+    }
     let reaction: Reaction
     switch (request.method, path) {
     case (.post, "/token"): reaction = google.react(to: Self.form(request, body: body))
@@ -142,6 +149,14 @@ struct SecureResponder: HTTPResponder {
     default: reaction = wns.react(to: Self.notification(request, target: target, body: body))
     }
     return try await perform(reaction, on: context.channel)
+  }
+
+  private func reactionOfOthers(to request: Request, target: String, body: [UInt8]) -> Reaction? {
+    guard !others.isEmpty else { return nil }
+    let request = SimulatedRequest(
+      method: request.method.rawValue, target: target,
+      headers: request.headers.map { HeaderField($0.name.rawName, $0.value) }, body: body)
+    return others.lazy.compactMap { $0.reaction(to: request, injector, at: clock.now()) }.first
   }
 
   private func perform(_ reaction: Reaction, on channel: any Channel) async throws -> Response {
