@@ -14,7 +14,6 @@ extension ClusterProfile {
     profile.fetchWait = .milliseconds(10)
     profile.fetchErrorBackoff = .milliseconds(50)
     profile.acceptsCommitsDuringRebalance = false
-    profile.describesGroups = false
     return profile
   }
 }

@@ -20,8 +20,9 @@ package final class Consumer: Sendable {
   private let isPaused = Atomic(false)
   private let progress = Progress()
   private let commits = PendingCommits()
-  private let joinState = JoinState()
   /// nil for an application that does not commit by itself.
+  private let joinState: JoinState?
+  /// nil likewise.
   private let interimOffsets: InterimOffsets?
   private let state: Mutex<State>
   private let ended = OneShot()
@@ -46,9 +47,11 @@ package final class Consumer: Sendable {
     Workarounds.check(configuration.client, logger: logger)
     self.configuration = configuration
     self.logger = logger
-    let handle = try ConsumerHandle(properties: configuration.properties, pausableTopics: configuration.pausableTopics)
-    interimOffsets =
-      configuration.autoCommitInterval == nil ? try InterimOffsets(of: configuration, logger: logger) : nil
+    let commitsItself = configuration.autoCommitInterval == nil
+    joinState = commitsItself ? JoinState() : nil
+    interimOffsets = commitsItself ? try InterimOffsets(of: configuration, logger: logger) : nil
+    let handle = try ConsumerHandle(
+      properties: configuration.properties, pausableTopics: configuration.pausableTopics, joinState: joinState)
     wakeUp = handle.wakeUp
     // Bounded by the credit and by the rate limit of errors.
     (events, continuation) = AsyncStream.makeStream(of: ConsumerEvent.self)
@@ -87,7 +90,7 @@ package final class Consumer: Sendable {
         try DedicatedThread.start(name: "rdk-consumer") { [self] in
           var loop = ConsumerLoop(
             handle: handle, configuration: configuration, logger: logger, continuation: continuation, credit: credit,
-            partitionCredits: partitionCredits, progress: progress, commits: commits, joinState: joinState,
+            partitionCredits: partitionCredits, progress: progress, commits: commits,
             reachability: Reachability(of: configuration.client, logger: logger))
           loop.run(
             isClosing: { self.state.withLock { $0.phase == .closing } },
@@ -155,7 +158,7 @@ package final class Consumer: Sendable {
 
   private func commitToGroup(_ offsets: [PartitionOffset]) async throws(RDKafkaError) {
     let handle = try openHandle()
-    guard !joinState.isJoining else {
+    guard joinState?.isJoining != true else {
       guard !handle.hasLostAssignment else { throw .lostAssignment }
       throw RDKafkaError(code: .rebalancing, message: "commit: the member is joining its group again")
     }

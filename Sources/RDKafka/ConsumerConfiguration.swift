@@ -1,7 +1,7 @@
 /// The settings of a ``Consumer``. Cooperative-sticky assignment and stored offsets are fixed.
 package struct ConsumerConfiguration: Sendable {
   package var client: KafkaClientConfiguration
-  /// The group. All its members must subscribe to the same topics, except during an upgrade; see ``Workarounds``.
+  /// The group. All its members must subscribe to the same topics; see ``Workarounds``.
   package var groupID: String
   package var topics: [String]
   /// A topic that the group does not assign: the member to which it assigns partition n of the first of ``topics`` also
@@ -75,9 +75,6 @@ extension ConsumerConfiguration {
     "metadata.broker.list", "client.id",
   ]
 
-  /// Whether the join state is read from librdkafka's debug lines; see `JoinState`.
-  var readsJoinStates: Bool { autoCommitInterval == nil }
-
   /// The properties of a consumer in the order in which they are set.
   var properties: PropertySet {
     var required =
@@ -107,15 +104,13 @@ extension ConsumerConfiguration {
       required.append(Property("fetch.error.backoff.ms", "\(backoff.wholeMilliseconds)"))
     }
     if let instanceID {
-      // Not the name under which a member of an earlier version subscribed to both topics: to a member that returns, a
-      // broker gives what it had before.
+      // To a member that returns, a broker gives what it had before: never the partitions of a member without
+      // companions.
       let name = companionTopic == nil ? instanceID : instanceID + ".2"
       required.append(Property("group.instance.id", name))
     }
     // The client's value is meant for producers.
-    var further = client.properties.filter { $0.key != "message.max.bytes" }
-    // Added to the configured contexts; naming a context twice is permitted.
-    if readsJoinStates { further["debug"] = client.properties["debug"].map { "\($0),cgrp" } ?? "cgrp" }
+    let further = client.properties.filter { $0.key != "message.max.bytes" }
     return PropertySet(
       required: required,
       ifSupported: [Workarounds.fetchBackoff, Property("enable.metrics.push", "false")],

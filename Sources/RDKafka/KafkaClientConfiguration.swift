@@ -96,8 +96,6 @@ package struct ClusterProfile: Sendable, Hashable {
   /// Whether a group accepts commits during a rebalance until all members have joined again, as
   /// real clusters do. Otherwise a consumer delays its part of the rebalance, see `RebalanceDelay`.
   package var acceptsCommitsDuringRebalance = true
-  /// Whether the cluster tells to which topics the members of a group subscribe, as real clusters do.
-  package var describesGroups = true
 
   package init() {}
 }

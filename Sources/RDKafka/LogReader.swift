@@ -102,7 +102,8 @@ package struct LogReader: Sendable {
     -> [PartitionOffset]
   {
     let milliseconds = timeout.timeoutMilliseconds
-    let asker = try Self.makeHandle(client, group: group)
+    // A handle has one group.
+    let asker = group == client.clientID ? handle : try Self.makeHandle(client, group: group)
     return try await BlockingCalls.run { () throws(RDKafkaError) in
       try asker.committed(partitions, timeoutMilliseconds: milliseconds)
     }

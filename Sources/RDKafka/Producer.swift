@@ -1,6 +1,20 @@
 package import Logging
 import Synchronization
 
+/// Is told about the records of one topic on their way to the cluster, on the threads that submit them and on the
+/// producer's thread, which it must not block.
+package protocol ProductionWatch: Sendable {
+  var topic: String { get }
+  /// Records, also of other topics, are about to be submitted.
+  func willProduce(_ records: [ProducerRecord])
+  /// Submitted records were refused.
+  func didNotProduce(_ records: [ProducerRecord])
+  /// Records of the topic have settled.
+  func didProduce(_ deliveries: [Delivery])
+  /// The records in flight were lost track of with their handle; further ones may have been submitted meanwhile.
+  func forgetInFlight()
+}
+
 /// Produces records to Kafka: idempotent, acknowledged by all in-sync replicas.
 ///
 /// Create it, keep ``run()`` running while it is used, then ``close(timeout:)``. Without `run()` no record is
@@ -11,7 +25,7 @@ import Synchronization
 package final class Producer: Sendable {
   private let configuration: ProducerConfiguration
   private let logger: Logger
-  private let backlog: BacklogMonitor?
+  private let watch: (any ProductionWatch)?
   private let reachability: Reachability
   private let state: Mutex<State>
   private let ended = OneShot()
@@ -37,17 +51,17 @@ package final class Producer: Sendable {
   /// - Parameters:
   ///   - configuration: The settings.
   ///   - logger: The logger for the client's events. Keys and values are never logged.
-  ///   - backlog: A monitor that counts the records of its topic.
+  ///   - watch: Is told about the records of its topic.
   /// - Throws: `configuration`, naming the key.
   package init(
-    configuration: ProducerConfiguration, logger: Logger, backlog: BacklogMonitor? = nil
+    configuration: ProducerConfiguration, logger: Logger, watch: (any ProductionWatch)? = nil
   ) throws(RDKafkaError) {
     var logger = logger
     logger[metadataKey: LogKeys.client] = "\(configuration.client.clientID)"
     Workarounds.check(configuration.client, logger: logger)
     self.configuration = configuration
     self.logger = logger
-    self.backlog = backlog
+    self.watch = watch
     reachability = Reachability(of: configuration.client, logger: logger)
     let handle = try ProducerHandle(properties: configuration.properties)
     state = Mutex(State(handle: handle))
@@ -150,9 +164,9 @@ package final class Producer: Sendable {
     switch admission {
     case .failure(let error): completion(0, records.map { _ in .failure(error) })
     case .success(let (handle, slot)):
-      backlog?.willProduce(records)
+      watch?.willProduce(records)
       let refused = handle.produce(records, slot: slot)
-      if !refused.isEmpty { backlog?.didNotProduce(refused.map { records[$0.index] }) }
+      if !refused.isEmpty { watch?.didNotProduce(refused.map { records[$0.index] }) }
       let (isToBeTaken, left) = state.withLock { state -> (Bool, [InFlight.Finished]) in
         let isToBeTaken = state.inFlight.handedOver(slot, refused: refused)
         // A producer that was closed meanwhile does not complete this submission any more.
@@ -301,7 +315,7 @@ extension Producer {
 
   /// Settles deliveries and completes the submissions that have no other records in flight.
   private func settle(_ deliveries: [Delivery]) {
-    let topic = backlog?.topic
+    let topic = watch?.topic
     let (finished, watched) = state.withLock { state in
       var watched: [Delivery] = []
       for delivery in deliveries {
@@ -310,7 +324,7 @@ extension Producer {
       }
       return (state.inFlight.takeFinished(), watched)
     }
-    if !watched.isEmpty { backlog?.didProduce(watched) }
+    if !watched.isEmpty { watch?.didProduce(watched) }
     for submission in finished { submission.complete() }
   }
 
@@ -333,7 +347,7 @@ extension Producer {
     let silent = state.withLock { $0.inFlight.abandon(upTo: generation, error: error) }
     if silent > 0 {
       logger.error("Records were given up without a delivery report", metadata: [LogKeys.records: "\(silent)"])
-      backlog?.forgetInFlight()
+      watch?.forgetInFlight()
     }
     settle([])
   }

@@ -20,7 +20,7 @@ package struct ProducerRecord: Sendable {
   }
 
   /// The bytes of key and value.
-  var payloadBytes: Int { (key?.count ?? 0) + value.count }
+  package var payloadBytes: Int { (key?.count ?? 0) + value.count }
 }
 
 /// One record that was read.

@@ -9,6 +9,17 @@ package import RDKafka
 import Registry
 import ServiceLifecycle
 
+/// Measures the lag of the sends topic on a cluster that drops records when it is full: a front end then refuses sends
+/// before records are dropped.
+package protocol BacklogGauge: ProductionWatch {
+  /// Measures until cancelled.
+  func run() async
+  /// Whether another send fits. Cheap; callable from any thread.
+  func hasRoom() -> Bool
+  /// Whether the lag has been measured; before that there is no room.
+  var isInformed: Bool { get }
+}
+
 /// The front end as a role.
 package enum APIRole {
   /// Waits for a broker that starts at the same time.
@@ -17,10 +28,7 @@ package enum APIRole {
   }
 
   /// Creates all services of the role.
-  ///
-  /// `backlog` measures the lag of the sends topic on a cluster that drops records when it is full. The front end then
-  /// refuses sends before records are dropped.
-  package static func services(_ runtime: Runtime, backlog: BacklogMonitor? = nil) async throws -> RoleServices {
+  package static func services(_ runtime: Runtime, backlog: (any BacklogGauge)? = nil) async throws -> RoleServices {
     let settings = runtime.settings
     try settings.api.requireProtection()
     var configuration = settings.api.frontEnd
@@ -60,12 +68,12 @@ package enum APIRole {
   package static func services(
     _ runtime: Runtime, client: KafkaClientConfiguration, registry: any RegistrySettings.Store,
     history: any SendHistory,
-    configuration: FrontEndConfiguration, hubs: [HubCallers], backlog: BacklogMonitor? = nil
+    configuration: FrontEndConfiguration, hubs: [HubCallers], backlog: (any BacklogGauge)? = nil
   ) throws -> (RoleServices, FrontEnd) {
     let settings = runtime.settings
     var production = ProducerConfiguration(client: client)
     production.refusesWhileUnreachable = true
-    let producer = try Producer(configuration: production, logger: runtime.logger, backlog: backlog)
+    let producer = try Producer(configuration: production, logger: runtime.logger, watch: backlog)
     var services: [any Service] = [UntilShutdown("producer") { await producer.run() }] + hubs.flatMap(\.services)
     var (hasRoom, isInformed): (@Sendable () -> Bool, @Sendable () -> Bool) = ({ true }, { true })
     if let backlog {

@@ -90,6 +90,8 @@ struct WorkshopSettings: Sendable {
   }
 }
 
+extension BacklogMonitor: BacklogGauge {}
+
 extension Settings {
   /// Loads the product's settings and applies the workshop's to them.
   static func withWorkshop(

@@ -1,7 +1,8 @@
+import RDKafka
 import Support
 import Testing
 
-@testable import RDKafka
+@testable import EmbeddedKafka
 
 @Suite(.timeLimit(.minutes(1)))
 struct BacklogMonitorTests {
@@ -17,7 +18,7 @@ struct BacklogMonitorTests {
     #expect(monitor.hasRoom())
 
     let value = String(repeating: "x", count: 900)
-    try await kafka.withProducer(backlog: monitor) { producer in
+    try await kafka.withProducer(watch: monitor) { producer in
       _ = await producer.send((0..<8).map { _ in record(topic, value) })
       #expect(monitor.hasRoom())
       #expect(monitor.worstPartition == BacklogMonitor.Backlog(partition: 0, records: 8, bytes: 8_000))
@@ -69,7 +70,7 @@ struct BacklogMonitorTests {
       logger: TestKafka.quietLogger)
     try await monitor.observe()
     let other = try await kafka.topic(partitions: 1)
-    try await kafka.withProducer(backlog: monitor) { producer in
+    try await kafka.withProducer(watch: monitor) { producer in
       producer.submit((0..<10).map { record(other, "\($0)") }) { _ in }
       #expect(monitor.hasRoom(), "another topic")
       let (acknowledged, acknowledging) = AsyncStream.makeStream(of: Void.self)

@@ -29,26 +29,6 @@ import Testing
     #expect(members.conflicts.isEmpty)
   }
 
-  /// Members of an earlier version subscribe to both topics, and the group assigns all companion partitions to them.
-  /// The embedded cluster does not tell who subscribes to what.
-  @Test(.enabled(if: TestKafka.realServers != nil, "needs a real cluster: FANFARE_TEST_KAFKA=host:port"))
-  func membersOfAnEarlierVersionAreReplacedOneByOne() async throws {
-    let members = try await Members(partitions: Self.partitions)
-    try await withThrowingTaskGroup(of: Void.self) { tasks in
-      for _ in 1...3 { members.start(ofEarlierVersion: true, in: &tasks) }
-      try await members.own()
-      for member in 1...3 {
-        members.start(in: &tasks)
-        try await members.own()
-        await members.stop(member)
-        try await members.own()
-      }
-      try await members.settle()
-      tasks.cancelAll()
-    }
-    #expect(members.conflicts.isEmpty)
-  }
-
   /// The members of a group, and what they own.
   private final class Members: Sendable {
     private struct State {
@@ -76,12 +56,10 @@ import Testing
     var conflicts: [String] { state.withLock { $0.conflicts } }
 
     /// Starts the next member: the first is 1. One that `dies` does not leave its group when it is stopped.
-    func start(
-      dies: Bool = false, ofEarlierVersion isEarlier: Bool = false, in tasks: inout ThrowingTaskGroup<Void, any Error>
-    ) {
+    func start(dies: Bool = false, in tasks: inout ThrowingTaskGroup<Void, any Error>) {
       var configuration = ConsumerConfiguration(
-        client: kafka.client("test-member"), groupID: group, topics: isEarlier ? topics : [topics[0]])
-      if !isEarlier { configuration.companionTopic = topics[1] }
+        client: kafka.client("test-member"), groupID: group, topics: [topics[0]])
+      configuration.companionTopic = topics[1]
       configuration.sessionTimeout = .seconds(kafka.cluster == nil ? 10 : 4)
       configuration.autoCommitInterval = nil
       if dies { configuration.closeTimeout = .zero }
@@ -118,13 +96,8 @@ import Testing
       change.yield()
     }
 
-    /// Waits until all partitions are owned.
-    func own() async throws { try await wait { _ in true } }
-
     /// Waits until all partitions are owned, and the members' numbers differ by at most one in each topic.
-    func settle() async throws { try await wait { ($0.max() ?? 0) - ($0.min() ?? 0) <= 1 } }
-
-    private func wait(until isGood: @Sendable ([Int]) -> Bool) async throws {
+    func settle() async throws {
       var changes = changes.makeAsyncIterator()
       while true {
         let isOver = state.withLock { state in
@@ -132,7 +105,7 @@ import Testing
             let shares = state.consumers.keys.map { member in
               state.owned[member, default: []].count { $0.topic == topic }
             }
-            return shares.reduce(0, +) == partitions && isGood(shares)
+            return shares.reduce(0, +) == partitions && (shares.max() ?? 0) - (shares.min() ?? 0) <= 1
           }
         }
         if isOver { return }

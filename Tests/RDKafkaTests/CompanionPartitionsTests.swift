@@ -16,20 +16,15 @@ struct CompanionPartitionsTests {
 
   /// The group assigns partitions, and the cluster is looked at.
   private mutating func assign(
-    _ partitions: [TopicPartition], _ subscribers: CompanionPartitions.Subscribers = .none, leading: Int32 = 8,
-    companion: Int32 = 8
+    _ partitions: [TopicPartition], leading: Int32 = 8, companion: Int32 = 8
   ) {
-    state.groupChanges(at: start)
     state.own(partitions)
-    look(subscribers, leading: leading, companion: companion)
+    look(leading: leading, companion: companion)
   }
 
-  private mutating func look(
-    _ subscribers: CompanionPartitions.Subscribers = .none, leading: Int32 = 8, companion: Int32 = 8,
-    after delay: Duration = .zero
-  ) {
+  private mutating func look(leading: Int32 = 8, companion: Int32 = 8, after delay: Duration = .zero) {
     begins(after: delay)
-    state.endLook(.init(leading: leading, companion: companion, subscribers: subscribers), at: start + delay)
+    state.endLook(.init(leading: leading, companion: companion), at: start + delay)
   }
 
   /// Checks whether a look begins.
@@ -52,10 +47,8 @@ struct CompanionPartitionsTests {
     #expect(state.nextChange() == nil)
     // At the announcement of a revocation.
     #expect(state.companions(of: sends(4, 5)) == segments(4))
-    state.groupChanges(at: start)
     state.disown(sends(4) + segments(4))
     #expect(state.held == Set(segments(1)))
-    look()
     #expect(state.nextChange() == nil)
   }
 
@@ -69,53 +62,23 @@ struct CompanionPartitionsTests {
     #expect(state.companions(of: sends(1)).allSatisfy { $0.partition % leading == 1 })
   }
 
-  @Test mutating func membersThatSubscribeToTheTopicKeepIt() {
-    assign(sends(0, 1), .some)
-    #expect(state.areShared)
-    #expect(state.nextChange() == nil)
-    // The last of them has left.
-    assign(sends(2))
-    #expect(!state.areShared)
-    performs(.init(isAssignment: true, partitions: segments(0, 1, 2)))
-    // One has come back.
-    assign([], .some)
-    performs(.init(isAssignment: false, partitions: segments(0, 1, 2)))
-  }
-
-  @Test mutating func answerFromBeforeAChangeOfTheGroupIsNotUsed() {
-    state.groupChanges(at: start)
-    state.own(sends(0))
-    begins()
-    state.groupChanges(at: start)
-    state.endLook(.init(leading: 8, companion: 8, subscribers: .none), at: start)
-    #expect(state.nextChange() == nil)
-    look()
-    #expect(state.nextChange() != nil)
-    // Also an answer that had come before.
-    state.groupChanges(at: start)
-    #expect(state.nextChange() == nil)
+  @Test mutating func partitionsAssignedLaterNeedNoFurtherLook() {
+    assign(sends(0))
+    performs(.init(isAssignment: true, partitions: segments(0)))
+    state.own(sends(3))
+    begins(false)
+    performs(.init(isAssignment: true, partitions: segments(3)))
   }
 
   @Test mutating func unansweredLooksAreRepeated() {
-    state.groupChanges(at: start)
     state.own(sends(0))
     begins()
     begins(false)
     state.endLook(nil, at: start)
     begins(false)
-    look(.unsettled, after: .seconds(1))
-    look(.unsettled, after: .seconds(300))
     #expect(state.nextChange() == nil)
-    look(after: .seconds(301))
+    look(after: .seconds(1))
     #expect(state.nextChange() != nil)
-  }
-
-  @Test mutating func groupThatIsNeverDescribedCountsAsOneWithoutOtherSubscribers() {
-    assign(sends(0), .undescribed)
-    look(.undescribed, after: .seconds(29))
-    #expect(state.nextChange() == nil)
-    look(.undescribed, after: .seconds(31))
-    #expect(state.nextChange() == .init(isAssignment: true, partitions: segments(0)))
   }
 
   @Test mutating func addedPartitionsAreFoundWithoutAChangeOfTheGroup() {
@@ -126,24 +89,11 @@ struct CompanionPartitionsTests {
     performs(.init(isAssignment: true, partitions: segments(1)))
   }
 
-  @Test mutating func partitionThatTheGroupAssignsIsNotTakenAgain() {
-    assign(sends(0, 1) + segments(1))
-    performs(.init(isAssignment: true, partitions: segments(0)))
-  }
-
   @Test mutating func memberWithoutPartitionsAsksNothing() {
-    state.groupChanges(at: start)
     begins(false)
   }
 
-  @Test func subscriptionIsRead() {
-    let bytes: [UInt8] = [0, 1, 0, 0, 0, 2, 0, 1, 0x61, 0, 2, 0x62, 0x63, 0, 0, 0, 0, 0, 0, 0, 0]
-    #expect(MemberSubscription.topics(in: bytes) == ["a", "bc"])
-    for count in 0..<13 { #expect(MemberSubscription.topics(in: Array(bytes.prefix(count))) == nil) }
-    #expect(MemberSubscription.topics(in: [0, 0, 0xff, 0xff, 0xff, 0xff]) == nil)
-  }
-
-  @Test func staticMemberHasAnotherNameThanOneThatSubscribesToBothTopics() {
+  @Test func staticMemberWithCompanionsHasItsOwnName() {
     let client = KafkaClientConfiguration(bootstrapServers: "localhost:1", clientID: "test")
     var configuration = ConsumerConfiguration(client: client, groupID: "group", topics: ["sends"])
     configuration.instanceID = "worker-0"

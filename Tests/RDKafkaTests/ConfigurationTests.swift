@@ -52,19 +52,6 @@ struct ConfigurationTests {
     }
   }
 
-  /// Its commits depend on the lines that librdkafka logs about joining.
-  @Test(arguments: [nil, "", "broker", "all", "cgrp", "topic, cgrp"])
-  func committingConsumerLogsJoinStatesWithAnyDebugContexts(contexts: String?) {
-    var client = KafkaClientConfiguration(bootstrapServers: "127.0.0.1:1", clientID: "test")
-    client.properties["debug"] = contexts
-    var configuration = ConsumerConfiguration(client: client, groupID: "g", topics: ["t"])
-    #expect(configuration.properties.further["debug"] == contexts)
-    configuration.autoCommitInterval = nil
-    #expect(configuration.readsJoinStates)
-    #expect(configuration.properties.further["debug"] == contexts.map { "\($0),cgrp" } ?? "cgrp")
-    #expect(throws: Never.self) { _ = try Consumer(configuration: configuration, logger: TestKafka.quietLogger) }
-  }
-
   @Test func noDescriptionShowsAPropertysValue() {
     let client = KafkaClientConfiguration(
       bootstrapServers: "host:1", clientID: "c", properties: ["sasl.password": "s3cret"])

@@ -445,25 +445,6 @@ struct ConsumerTests {
     kafka.cluster?.close()
   }
 
-  /// Join states are read with any debug contexts of the operator, whose own debug lines are logged as well.
-  @Test(arguments: [nil, "broker"]) func debugLinesAreStillReported(contexts: String?) async throws {
-    let kafka = try TestKafka.embedded()
-    let recorder = LogRecorder()
-    var configuration = ConsumerConfiguration(
-      client: kafka.client(), groupID: kafka.group(), topics: [try await kafka.topic(partitions: 1)])
-    configuration.client.properties["debug"] = contexts
-    configuration.autoCommitInterval = nil
-    let consumer = try Consumer(configuration: configuration, logger: recorder.logger)
-    async let run: Void = consumer.run()
-    var events = consumer.events.makeAsyncIterator()
-    _ = try await assignment(&events)
-    #expect(recorder.text.contains("CGRPJOINSTATE") == (contexts != nil))
-    #expect(recorder.text.contains("BROKER") == (contexts != nil))
-    await consumer.close()
-    await run
-    kafka.cluster?.close()
-  }
-
   private struct Unexpected: Error {
     var what: String
   }

@@ -18,10 +18,10 @@ final class ConsumerHandle: Sendable {
   private let events: Queue
   private let closing: Queue
 
-  /// Creates a handle without contacting a broker.
-  init(properties: PropertySet, pausableTopics: Set<String>) throws(RDKafkaError) {
+  /// Creates a handle without contacting a broker. `joinState` is told when it joins its group.
+  init(properties: PropertySet, pausableTopics: Set<String>, joinState: JoinState?) throws(RDKafkaError) {
     let events = RD_KAFKA_EVENT_REBALANCE | RD_KAFKA_EVENT_OFFSET_COMMIT | RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_LOG
-    handle = try Handle(kind: .consumer, properties: properties, events: events)
+    handle = try Handle(kind: .consumer, properties: properties, events: events, joinState: joinState)
     wakeUp = try WakeUp()
     self.events = try Queue.consumer(of: handle, wakeUp: wakeUp)
     records = try Queue.make(on: handle, wakeUp: wakeUp)

@@ -1,13 +1,13 @@
 /// librdkafka's delivery report for one record.
-struct Delivery: Sendable {
+package struct Delivery: Sendable {
   /// The record's ticket.
   var ticket: Ticket
   /// The record's partition, if it is in the log.
-  var partition: Int32
+  package var partition: Int32
   /// The record's offset, if it is in the log.
-  var offset: Int64
+  package var offset: Int64
   /// Bytes of key and value.
-  var bytes: Int
+  package var bytes: Int
   /// librdkafka's error number, 0 for none.
   var error: Int32
   /// Whether a record that failed may be in the log nevertheless.
@@ -20,7 +20,7 @@ struct Delivery: Sendable {
   /// numbers: then it would have refused the later batch. The embedded cluster never compares them; a real one does not
   /// while it has no state of the producer: in the producer's first moments, or a day after its last record. So such a
   /// report does not count.
-  var isAcknowledged: Bool {
+  package var isAcknowledged: Bool {
     error == 0 && offset >= 0
   }
 }

@@ -17,6 +17,7 @@ import Synchronization
   let mustLeak = Atomic(false)
   /// The object that answers librdkafka's requests for tokens; nil without OAUTHBEARER.
   private let tokenRequests: Unmanaged<TokenRequests>?
+  private let joinState: Unmanaged<JoinState>?
   private let statistics: KafkaStatisticsObserver?
 
   /// Creates a handle.
@@ -26,8 +27,11 @@ import Synchronization
   ///   - properties: Its settings.
   ///   - events: The `RD_KAFKA_EVENT_*` that are put on the handle's queue.
   ///   - logsToQueue: Whether librdkafka's log lines come as events; otherwise they are discarded.
+  ///   - joinState: Is told when the handle joins its group.
   /// - Throws: `configuration`, naming the key concerned.
-  init(kind: Kind, properties: PropertySet, events: Int32, logsToQueue: Bool = true) throws(RDKafkaError) {
+  init(
+    kind: Kind, properties: PropertySet, events: Int32, logsToQueue: Bool = true, joinState: JoinState? = nil
+  ) throws(RDKafkaError) {
     // Read before the properties are, so that a change in between is noticed below.
     var credentials: (password: KafkaPassword, used: (user: String, password: String))?
     if case .password(_, let password) = properties.security?.authentication {
@@ -39,6 +43,7 @@ import Synchronization
     var requests: TokenRequests?
     if case .token(let source) = properties.security?.authentication { requests = TokenRequests(source: source) }
     unsafe tokenRequests = unsafe requests?.install(on: configuration)
+    unsafe self.joinState = unsafe joinState?.install(on: configuration)
     if !logsToQueue {
       // The queue of such a handle is not polled, so log lines would accumulate there.
       _ = unsafe rd_kafka_conf_set(configuration, "log.queue", "false", nil, 0)
@@ -51,6 +56,7 @@ import Synchronization
     else {
       unsafe rd_kafka_conf_destroy(configuration)
       unsafe tokenRequests?.release()
+      unsafe self.joinState?.release()
       throw RDKafkaError(code: .configuration, message: Self.string(text))
     }
     unsafe self.pointer = unsafe pointer
@@ -63,7 +69,7 @@ import Synchronization
     guard !mustLeak.load(ordering: .acquiring) else { return }
     // Destroying joins librdkafka's threads, which can take a while or, before 2.4, hang. It must not block the thread
     // that releases the last reference. A consumer that wants to leave its group has done so before.
-    let doomed = unsafe Doomed(pointer: pointer, tokenRequests: tokenRequests)
+    let doomed = unsafe Doomed(pointer: pointer, tokenRequests: tokenRequests, joinState: joinState)
     do {
       try DedicatedThread.start(name: "rdk-destroy") { doomed.destroy() }
     } catch {
@@ -75,11 +81,13 @@ import Synchronization
   @safe private struct Doomed: @unchecked Sendable {
     let pointer: OpaquePointer
     let tokenRequests: Unmanaged<TokenRequests>?
+    let joinState: Unmanaged<JoinState>?
 
     func destroy() {
       unsafe rd_kafka_destroy_flags(pointer, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE)
-      // librdkafka's threads have ended, so no callback refers to it any more.
+      // librdkafka's threads have ended, so no callback refers to them any more.
       unsafe tokenRequests?.release()
+      unsafe joinState?.release()
     }
   }
 

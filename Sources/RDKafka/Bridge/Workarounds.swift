@@ -1,6 +1,5 @@
 import CRDKafka
 import Logging
-import Synchronization
 
 /// The linked librdkafka.
 package enum Librdkafka {
@@ -99,28 +98,5 @@ struct FetchWakeUp {
     mayHaveBeenFull = false
     notBefore = now + Self.interval
     return true
-  }
-}
-
-/// Whether the member is joining its group again and does not know the new generation yet.
-///
-/// Meanwhile other requests to the coordinator wait behind the one to join, on the only connection that librdkafka has
-/// to it, and then arrive with the old generation. If the coordinator refuses a commit for that reason, librdkafka
-/// gives up all partitions as lost (before 2.10, librdkafka#4908). Its automatic commits avoid that time; other code
-/// can learn of it only from librdkafka's log. ``InterimOffsets`` take the place of commits.
-final class JoinState: Sendable {
-  private static let joining: Set<Substring> = ["init", "wait-join", "wait-metadata", "wait-sync"]
-  private let joins = Atomic(false)
-
-  /// Whether a commit must not be sent now.
-  var isJoining: Bool { joins.load(ordering: .acquiring) }
-
-  /// Reads a line of librdkafka's log: `Group "g" changed join state steady -> wait-join (state
-  /// up)`.
-  func read(facility: String, text: String) {
-    guard facility == "CGRPJOINSTATE" else { return }
-    let words = text.split(separator: " ")
-    guard let arrow = words.lastIndex(of: "->"), arrow + 1 < words.endIndex else { return }
-    joins.store(Self.joining.contains(words[arrow + 1]), ordering: .releasing)
   }
 }

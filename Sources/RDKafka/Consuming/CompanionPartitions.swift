@@ -5,31 +5,14 @@ import Synchronization
 /// The group assigns the *leading* topic alone. Its member also reads the *companion* partitions that go with the
 /// leading ones: number n with leading number n, or n modulo the leading topic's number where the companion topic has
 /// more. They are taken after their leading partition was assigned, and given back together with it, so that two
-/// members never read one.
+/// members never read one. How many partitions the topics have tells a *look* at the cluster.
 ///
-/// Members of an earlier version subscribe to both topics, and the group assigns them companion partitions. While there
-/// is one, no companion partition is held. So each change of the group calls for a *look* at the cluster: the numbers
-/// of partitions, and the subscriptions of the members. Its answer counts only if the group has not changed since.
-///
-/// Invariants: a held partition's leading partition is owned; no partition is held that the group has assigned.
+/// Invariant: a held partition's leading partition is owned.
 struct CompanionPartitions {
-  /// The answer of the cluster.
+  /// The numbers of partitions of the two topics.
   struct Look: Sendable, Hashable {
-    /// The number of partitions of the leading topic.
     var leading: Int32
-    /// The number of partitions of the companion topic.
     var companion: Int32
-    var subscribers: Subscribers
-  }
-
-  /// The members that subscribe to the companion topic.
-  enum Subscribers: Sendable, Hashable {
-    case none
-    case some
-    /// The group is between two assignments.
-    case unsettled
-    /// The cluster does not describe the group.
-    case undescribed
   }
 
   /// A change of the held partitions, for the application to complete.
@@ -38,13 +21,10 @@ struct CompanionPartitions {
     var partitions: [TopicPartition]
   }
 
-  /// How often the cluster is looked at while nothing happens: a topic can get partitions without a change of the
-  /// group.
+  /// How often the cluster is looked at: a topic can get partitions.
   private static let interval: Duration = .seconds(60)
   /// The pause before a look without an answer is repeated.
   private static let pause: Duration = .milliseconds(500)
-  /// From then on a group that the cluster does not describe counts as one without other subscribers.
-  private static let patience: Duration = .seconds(30)
 
   private let leadingTopic: String
   private let companionTopic: String
@@ -52,29 +32,17 @@ struct CompanionPartitions {
   private var owned: Set<TopicPartition> = []
   /// The companion partitions that are read besides.
   private(set) var held: Set<TopicPartition> = []
-  /// The number of changes of the group.
-  private var generation = 0
-  /// The generation whose look is under way.
-  private var looking: Int?
-  /// The last answer, and the generation to which it applies.
-  private var answer: (look: Look, generation: Int)?
+  /// The last answer.
+  private var known: Look?
+  private var isLooking = false
+  /// nil before the first look.
   private var nextLook: ContinuousClock.Instant?
-  private var undescribedSince: ContinuousClock.Instant?
 
   init(leadingTopic: String, companionTopic: String) {
     (self.leadingTopic, self.companionTopic) = (leadingTopic, companionTopic)
   }
 
-  /// Whether companion partitions are left to other members, which subscribe to their topic.
-  var areShared: Bool { answer?.look.subscribers == .some }
-
   // Events.
-
-  /// The group has announced a change: the last answer may be out of date.
-  mutating func groupChanges(at now: ContinuousClock.Instant) {
-    generation += 1
-    nextLook = now
-  }
 
   /// A change of the group has taken effect.
   mutating func own(_ partitions: [TopicPartition]) { owned.formUnion(partitions) }
@@ -93,36 +61,24 @@ struct CompanionPartitions {
 
   /// Begins a look if one is due.
   mutating func beginLook(at now: ContinuousClock.Instant) -> Bool {
-    guard looking == nil, let due = nextLook, due <= now, !owned.isEmpty || !held.isEmpty else { return false }
-    looking = generation
+    guard !isLooking, nextLook.map({ $0 <= now }) ?? true, !owned.isEmpty || !held.isEmpty else { return false }
+    isLooking = true
     return true
   }
 
   /// Ends the look; nil: the cluster did not answer.
   mutating func endLook(_ look: Look?, at now: ContinuousClock.Instant) {
-    defer { looking = nil }
-    guard let looking, looking == generation else { return }
-    nextLook = now + Self.pause
-    guard var look else { return }
-    switch look.subscribers {
-    case .unsettled: return
-    case .undescribed:
-      let since = undescribedSince ?? now
-      undescribedSince = since
-      guard now - since >= Self.patience else { return }
-      look.subscribers = .none
-    case .none, .some: undescribedSince = nil
-    }
-    answer = (look, looking)
-    nextLook = now + Self.interval
+    isLooking = false
+    nextLook = now + (look == nil ? Self.pause : Self.interval)
+    known = look ?? known
   }
 
   // Actions.
 
-  /// The next change that the application is to complete; nil if there is none, or the answer is out of date.
+  /// The next change that the application is to complete; nil if there is none.
   func nextChange() -> Change? {
-    guard let answer, answer.generation == generation else { return nil }
-    let due = answer.look.subscribers == .none ? companions(answer.look) : []
+    guard let known else { return nil }
+    let due = companions(known)
     let surplus = held.subtracting(due)
     if !surplus.isEmpty { return Change(isAssignment: false, partitions: Self.ordered(surplus)) }
     let missing = due.subtracting(held)
@@ -131,15 +87,15 @@ struct CompanionPartitions {
 
   /// The held partitions that go with these.
   func companions(of partitions: [TopicPartition]) -> [TopicPartition] {
-    guard let look = answer?.look, !held.isEmpty else { return [] }
+    guard let known, !held.isEmpty else { return [] }
     let leaving = Set(partitions)
-    return Self.ordered(held.filter { leaving.contains(leading($0, look)) })
+    return Self.ordered(held.filter { leaving.contains(leading($0, known)) })
   }
 
   private func companions(_ look: Look) -> Set<TopicPartition> {
     guard look.leading > 0, look.companion > 0 else { return [] }
     let all = (0..<look.companion).map { TopicPartition(topic: companionTopic, partition: $0) }
-    return Set(all.filter { owned.contains(leading($0, look)) && !owned.contains($0) })
+    return Set(all.filter { owned.contains(leading($0, look)) })
   }
 
   private static func ordered(_ partitions: Set<TopicPartition>) -> [TopicPartition] {

@@ -12,7 +12,6 @@ struct ConsumerLoop {
   private let partitionCredits: PartitionCredits
   private let progress: Progress
   private let commits: PendingCommits
-  private let joinState: JoinState
   private let reachability: Reachability
   private let lane: Lane
   private let pausableLane: Lane
@@ -46,7 +45,7 @@ struct ConsumerLoop {
   init(
     handle: ConsumerHandle, configuration: ConsumerConfiguration, logger: Logger,
     continuation: AsyncStream<ConsumerEvent>.Continuation, credit: Credit, partitionCredits: PartitionCredits,
-    progress: Progress, commits: PendingCommits, joinState: JoinState, reachability: Reachability
+    progress: Progress, commits: PendingCommits, reachability: Reachability
   ) {
     self.handle = handle
     self.configuration = configuration
@@ -55,7 +54,6 @@ struct ConsumerLoop {
     self.partitionCredits = partitionCredits
     self.progress = progress
     self.commits = commits
-    self.joinState = joinState
     self.reachability = reachability
     delay = RebalanceDelay(isNeeded: !configuration.client.profile.acceptsCommitsDuringRebalance)
     lane = Lane(handle.records, configuration, credit: credit)
@@ -114,7 +112,6 @@ struct ConsumerLoop {
       switch event {
       case .rebalance(let change):
         rebalances.append(Pending(change: change))
-        companions?.groupChanges(at: .now)
       case .committed(let ticket, let error):
         if ticket != 0 {
           commits.end(ticket, error.map { .failure($0) } ?? .success(()))
@@ -123,11 +120,6 @@ struct ConsumerLoop {
           logger.info("Stored offsets were not committed", metadata: [LogKeys.error: "\(error)"])
         }
       case .notice(let notice):
-        if case .log(let level, let facility, let text) = notice, level >= 7, configuration.readsJoinStates {
-          joinState.read(facility: facility, text: text)
-          // These lines are enabled only for the join state, unless the configuration asks for debugging.
-          guard configuration.client.properties["debug"] != nil else { continue }
-        }
         notice.log(to: logger)
         if notice.isOutage {
           // The handle lives until the consumer has ended.
@@ -240,11 +232,7 @@ struct ConsumerLoop {
   private mutating func serveCompanions() {
     guard companions != nil, leaveDeadline == nil else { return }
     if let look = lookResult.take() {
-      let wereShared = companions?.areShared == true
       companions?.endLook(look, at: .now)
-      if companions?.areShared == true, !wereShared {
-        logger.notice("Companion topic is left to the members that subscribe to it", metadata: companionMetadata)
-      }
     }
     if companions?.beginLook(at: .now) == true { look() }
     guard rebalances.isEmpty, let change = companions?.nextChange() else { return }
@@ -258,18 +246,17 @@ struct ConsumerLoop {
     }
   }
 
-  private var companionMetadata: Logger.Metadata {
-    [LogKeys.topic: "\(configuration.companionTopic ?? "")"]
-  }
-
-  /// Reads the numbers of partitions and the subscriptions of the group in the background.
+  /// Reads the numbers of partitions in the background.
   private func look() {
+    guard let companionTopic = configuration.companionTopic else { return }
     let (client, wakeUp, result, logger) = (handle.handle, handle.wakeUp, lookResult, logger)
-    let configuration = configuration
+    let leadingTopic = configuration.topics[0]
     let timeout = configuration.commitTimeout.timeoutMilliseconds
     BlockingCalls.detach {
       do {
-        result.put(try client.look(for: configuration, timeoutMilliseconds: timeout))
+        let leading = try TopicHandle(name: leadingTopic, on: client).partitionCount(timeoutMilliseconds: timeout)
+        let companion = try TopicHandle(name: companionTopic, on: client).partitionCount(timeoutMilliseconds: timeout)
+        result.put(CompanionPartitions.Look(leading: leading, companion: companion))
       } catch {
         logger.debug("Companion topic is unknown", metadata: [LogKeys.error: "\(error)"])
         result.put(nil)

@@ -81,14 +81,14 @@ package final class TestKafka: Sendable {
 
   /// Runs a producer while `body` runs, then closes it.
   package func withProducer<Value: Sendable>(
-    backlog: BacklogMonitor? = nil,
+    watch: (any ProductionWatch)? = nil,
     configure: (inout ProducerConfiguration) -> Void = { _ in },
     _ body: (Producer) async throws -> Value
   ) async throws -> Value {
     var configuration = ProducerConfiguration(client: client("test-producer"))
     configuration.linger = .milliseconds(1)
     configure(&configuration)
-    let producer = try Producer(configuration: configuration, logger: Self.quietLogger, backlog: backlog)
+    let producer = try Producer(configuration: configuration, logger: Self.quietLogger, watch: watch)
     return try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { await producer.run() }
       let value = try await body(producer)

@@ -1,4 +1,5 @@
 package import Logging
+package import RDKafka
 import Synchronization
 
 /// Estimates a group's lag on a topic, so that a front end can refuse work before a cluster with
@@ -7,7 +8,7 @@ import Synchronization
 /// Broker and group may be other processes: the monitor requests the ends of the partitions and the group's committed
 /// offsets a few times a second over its own connection. In between it counts the records of a ``Producer`` that was
 /// given the monitor, including those in flight.
-package final class BacklogMonitor: Sendable {
+package final class BacklogMonitor: ProductionWatch {
   package let topic: String
 
   /// An upper bound for the bytes of a record in the log beyond its key and value.
@@ -18,7 +19,7 @@ package final class BacklogMonitor: Sendable {
   private let groupID: String
   private let limitBytes: Int
   private let limitRecords: Int
-  private let handle: Handle
+  private let reader: LogReader
   private let logger: Logger
   private let state = Mutex(State())
   /// The highest lag of a partition, for ``hasRoom()``.
@@ -75,19 +76,14 @@ package final class BacklogMonitor: Sendable {
     self.limitBytes = limitBytesPerPartition
     self.limitRecords = limitRecordsPerPartition
     self.logger = logger
-    // A consumer that never subscribes can read the group's offsets without joining it.
-    handle = try Handle(
-      kind: .consumer,
-      properties: PropertySet(
-        required: client.commonProperties + [Property("group.id", groupID), Property("enable.auto.commit", "false")],
-        ifSupported: [Property("enable.metrics.push", "false")],
-        further: client.properties,
-        reserved: ConsumerConfiguration.reservedProperties, security: client.security),
-      events: 0, logsToQueue: false)
+    // With the group's name it reads the group's offsets through its own connections.
+    var client = client
+    client.clientID = groupID
+    reader = try LogReader(client: client, timeout: .seconds(5), logger: logger)
   }
 
   /// Observes until cancelled.
-  package func run(every interval: Duration = .milliseconds(250)) async {
+  package func run() async {
     while !Task.isCancelled {
       do throws(RDKafkaError) {
         try await observe()
@@ -97,7 +93,7 @@ package final class BacklogMonitor: Sendable {
           "Lag could not be read", metadata: [LogKeys.topic: "\(topic)", LogKeys.error: "\(error)"])
       }
       do {
-        try await Task.sleep(for: interval)
+        try await Task.sleep(for: .milliseconds(250))
       } catch {
         return
       }
@@ -105,10 +101,32 @@ package final class BacklogMonitor: Sendable {
   }
 
   /// Queries the cluster once. Call it before the first ``hasRoom()``, which is false until then.
-  package func observe(timeout: Duration = .seconds(5)) async throws(RDKafkaError) {
-    let milliseconds = timeout.timeoutMilliseconds
-    try await BlockingCalls.run { [self] () throws(RDKafkaError) in
-      try observe(timeoutMilliseconds: milliseconds)
+  package func observe() async throws(RDKafkaError) {
+    let before = state.withLock { $0.partitions.mapValues { (records: $0.ownRecords, bytes: $0.ownBytes) } }
+    let partitions = try await reader.partitions(of: [topic])
+    var next: [Int32: Int64] = [:]
+    for offset in try await reader.committed(by: groupID, in: partitions) {
+      next[offset.partition.partition] = offset.offset
+    }
+    let spans = try await reader.spans(of: [topic])
+    var lost: Int64 = 0
+    state.withLock { state in
+      for span in spans {
+        let partition = span.partition.partition
+        if let committed = next[partition], committed < span.start {
+          lost += span.start - max(committed, state.lostUpTo[partition] ?? 0)
+          state.lostUpTo[partition] = span.start
+        }
+        state.partitions[partition, default: PartitionBacklog()].observed(
+          next: max(next[partition] ?? 0, span.start), end: span.end, before: before[partition] ?? (0, 0))
+      }
+      updateWorst(state)
+    }
+    hasObserved.store(true, ordering: .releasing)
+    if lost > 0 {
+      logger.error(
+        "Cluster dropped unread records",
+        metadata: [LogKeys.topic: "\(topic)", LogKeys.group: "\(groupID)", LogKeys.records: "\(lost)"])
     }
   }
 
@@ -137,46 +155,6 @@ package final class BacklogMonitor: Sendable {
     state.withLock { $0.partitions.values.reduce(0) { $0 + $1.records } }
   }
 
-  private func observe(timeoutMilliseconds: Int32) throws(RDKafkaError) {
-    let partitions = try knownPartitions(timeoutMilliseconds: timeoutMilliseconds)
-    let before = state.withLock { $0.partitions.mapValues { (records: $0.ownRecords, bytes: $0.ownBytes) } }
-    var next: [Int32: Int64] = [:]
-    for offset in try handle.committed(partitions, timeoutMilliseconds: timeoutMilliseconds) {
-      next[offset.partition.partition] = offset.offset
-    }
-    let first = try handle.ends(.first, of: partitions, timeoutMilliseconds: timeoutMilliseconds)
-    let ends = try handle.ends(.next, of: partitions, timeoutMilliseconds: timeoutMilliseconds)
-    var lost: Int64 = 0
-    state.withLock { state in
-      for (first, end) in zip(first, ends) {
-        let partition = end.partition.partition
-        if let committed = next[partition], committed < first.offset {
-          lost += first.offset - max(committed, state.lostUpTo[partition] ?? 0)
-          state.lostUpTo[partition] = first.offset
-        }
-        state.partitions[partition, default: PartitionBacklog()].observed(
-          next: max(next[partition] ?? 0, first.offset), end: max(0, end.offset), before: before[partition] ?? (0, 0))
-      }
-      updateWorst(state)
-    }
-    hasObserved.store(true, ordering: .releasing)
-    if lost > 0 {
-      logger.error(
-        "Cluster dropped unread records",
-        metadata: [LogKeys.topic: "\(topic)", LogKeys.group: "\(groupID)", LogKeys.records: "\(lost)"])
-    }
-  }
-
-  private func knownPartitions(timeoutMilliseconds: Int32) throws(RDKafkaError) -> [TopicPartition] {
-    let count: Int32
-    if hasObserved.load(ordering: .acquiring) {
-      count = Int32(clamping: state.withLock { $0.partitions.count })
-    } else {
-      count = try TopicHandle(name: topic, on: handle).partitionCount(timeoutMilliseconds: timeoutMilliseconds)
-    }
-    return (0..<count).map { TopicPartition(topic: topic, partition: $0) }
-  }
-
   private func updateWorst(_ state: borrowing State) {
     let average = state.averageBytes
     var (bytes, records) = (0, 0)
@@ -193,24 +171,24 @@ package final class BacklogMonitor: Sendable {
 
 extension BacklogMonitor {
   /// Counts records that are about to be submitted.
-  func willProduce(_ records: [ProducerRecord]) {
+  package func willProduce(_ records: [ProducerRecord]) {
     count(records, sign: 1)
   }
 
   /// Uncounts records that were refused.
-  func didNotProduce(_ records: [ProducerRecord]) {
+  package func didNotProduce(_ records: [ProducerRecord]) {
     count(records, sign: -1)
   }
 
   /// Resets the records in flight after their handle has failed.
   /// Records submitted concurrently may be miscounted.
-  func forgetInFlight() {
+  package func forgetInFlight() {
     inFlightBytes.store(0, ordering: .relaxed)
     inFlightRecords.store(0, ordering: .relaxed)
   }
 
   /// Moves settled records of the topic from the records in flight to their partitions.
-  func didProduce(_ deliveries: [Delivery]) {
+  package func didProduce(_ deliveries: [Delivery]) {
     let bytes = deliveries.reduce(0) { $0 + $1.bytes + Self.overheadPerRecord }
     state.withLock { state in
       for delivery in deliveries where delivery.isAcknowledged {
