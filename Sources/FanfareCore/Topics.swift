@@ -14,8 +14,7 @@ package struct Topics: Hashable, Sendable {
   package let deadLetter: String
   /// The reports of all processes about themselves, once a second; compacted. Key: the process's id.
   package let pulse: String
-  /// Deferred records with their original keys, by ascending delay; empty if records wait only in
-  /// workers' memory.
+  /// Deferred records with their original keys, by ascending delay; at least one.
   package let retries: [Retry]
   /// The hubs with an ingress topic, for sends of that hub alone; empty if all sends are produced to ``sends``.
   package var ingressHubs: Set<HubName> = []
@@ -29,8 +28,9 @@ package struct Topics: Hashable, Sendable {
   /// The default delays of the retry topics in seconds.
   package static let defaultRetryDelays = [15, 60, 300]
 
-  /// The topics of a deployment. `retryDelays` are in seconds.
-  package init(prefix: String = "fanfare", retryDelays: [Int] = []) {
+  /// The topics of a deployment. `retryDelays` are in seconds, at least one.
+  package init(prefix: String = "fanfare", retryDelays: [Int] = Topics.defaultRetryDelays) {
+    precondition(!retryDelays.isEmpty)
     self.prefix = prefix
     retries = Set(retryDelays).sorted().map { Retry(delay: .seconds($0), name: "\(prefix).retry.\($0)s") }
     sends = prefix + ".sends"
@@ -71,8 +71,7 @@ package struct Topics: Hashable, Sendable {
   }
 
   /// The retry topic for a delay: the shortest one that is not shorter, else the longest.
-  /// Nil without retry topics.
-  package func retry(for delay: Duration) -> Retry? {
-    retries.first { $0.delay >= delay } ?? retries.last
+  package func retry(for delay: Duration) -> Retry {
+    retries.first { $0.delay >= delay } ?? retries[retries.count - 1]
   }
 }

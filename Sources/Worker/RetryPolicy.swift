@@ -63,10 +63,6 @@ package struct RetryPolicy: Hashable, Sendable {
   /// After one more refusal the push itself is at fault: it fails with the service's reason, and the sender continues.
   /// This bounds how often one push stops the others.
   package var maximumContradictions = 3
-  /// How often a push may be refused although its sender has worked for others since the refusal before, or although
-  /// its device is known for that. After one more it fails with the service's reason, unless it can be deferred: the
-  /// refusal may pass, and a push in a retry topic holds nothing up.
-  package var maximumLoneRefusals = 1
   /// The delays of a push whose device alone is refused.
   package var alone = RetrySchedule(first: .seconds(5), growth: 2, limit: .seconds(5 * 60))
   /// The longest single wait. If a service asks for more, the push is given up.
@@ -93,10 +89,10 @@ package struct RetryPolicy: Hashable, Sendable {
 
   /// The action for an outcome.
   /// `jitter` is uniform in 0..<1; `remaining` is the time until the send expires. `isAlone`: the credential is refused
-  /// for this device only. `mayBeDeferred`: whether there are retry topics.
+  /// for this device only.
   func decide(
     _ outcome: PushOutcome, on platform: Platform, history: History, remaining: Duration, jitter: Double,
-    isAlone: Bool = false, mayBeDeferred: Bool = false
+    isAlone: Bool = false
   ) -> Decision {
     switch outcome.verdict {
     case .accepted: return .finish(.delivered)
@@ -105,7 +101,6 @@ package struct RetryPolicy: Hashable, Sendable {
     // The sender has had its chance to get a new credential; the operator must resolve a second refusal.
     case .reauthenticate where !history.hasReauthenticated: return .again
     case .configurationError where isAlone, .reauthenticate where isAlone:
-      guard mayBeDeferred || history.contradictions <= maximumLoneRefusals else { return .finish(history.givenUp) }
       return wait(
         alone.delay(history.waits, jitter: jitter), history: history.refusedAlone, remaining: remaining,
         otherwise: history.givenUp)

@@ -12,7 +12,7 @@ import Testing
   private static let commits: [(position: Int64, offsets: [Int64], settled: [Int64], limit: Int)] = [
     (10, Array(10..<30), [], 3500), (10, Array(10..<30), Array(10..<14), 3500), (10, Array(10..<30), [12], 3500),
     (10, Array(10..<30), [11, 12, 13, 20, 29], 3500), (0, Array(0..<100), Array(0..<100), 3500),
-    (10, Array(10..<30), [11, 12, 13, 20, 29], 12), (10, Array(10..<30), [11], 0),
+    (10, Array(10..<30), [11, 12, 13, 20, 29], 3), (10, Array(10..<30), [11], 0),
     (1 << 40, [1 << 40, 1 << 40 + 5, 1 << 40 + 2000], [1 << 40 + 2000], 3500),
     (7, Array(stride(from: 7, to: 1000, by: 3)), Array(stride(from: 10, to: 1000, by: 6)), 3500),
   ]
@@ -126,7 +126,7 @@ import Testing
             platform: number % 4 == 3 ? .fcm : .apns, handle: "h\(number)", registeredAt: UnixTime(milliseconds: 0))
         }
         for target in desk.registry[.tag("news")] ?? [] { desk.registry[.registration(target.registration)] = [target] }
-        desk.turn { $0.dispatcher.assign([BroadcastTests.partition], Rebalance {}, at: $0.now, into: &$1) }
+        desk.assign([BroadcastTests.partition])
         desk.deliver(broadcast)
         let segments = SegmentRecord.divide(broadcast, pages: 6, into: 3)
         desk.deliver([segments[0].encoded(at: desk.wall)], from: BroadcastTests.partition)
@@ -155,7 +155,7 @@ import Testing
   @Test func recordsOfEveryEventAreWrittenAsBefore() throws {
     var lines: [String] = []
     for (name, happen) in Self.events {
-      var desk = Desk(retryDelays: [15, 60, 300]) {
+      var desk = Desk {
         $0.devicesPerStatus = 4
         $0.broadcasts.undividedDevices = 20
         $0.broadcasts.pageDevices = 10

@@ -79,11 +79,6 @@ struct BroadcastWalker: Sendable {
 
   mutating func answered() { backlog.failures = 0 }
 
-  /// Keeps a question until it is due.
-  mutating func askLater(_ question: BroadcastQuestion, at due: Int64) {
-    backlog.questions.insert(question, due: due)
-  }
-
   /// Takes out a question that is due again.
   mutating func popDueQuestion(at uptime: Int64) -> BroadcastQuestion? { backlog.questions.popDue(at: uptime) }
 

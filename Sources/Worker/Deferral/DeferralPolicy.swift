@@ -5,8 +5,7 @@ import RDKafka
 ///
 /// A push is deferred when it would wait longer than `longestRest`, when it waits for a stopped platform or behind
 /// others in an outage, when it exceeds a quota, when its broadcast is paused and room is short, and when its partition
-/// is given back. Without retry topics nothing is deferred; a page's record from a topic that is no longer configured
-/// is held in memory instead.
+/// is given back.
 ///
 /// State: the time of the last sweep, and the pauses this worker knows of. A pause is *known* from the first deferral
 /// that it causes until the broadcast runs or is cancelled, or until none of its records has come back in time.
@@ -42,9 +41,6 @@ struct DeferralPolicy: Sendable {
   static let patience: Int64 = 10_000
   /// The same for a push that the order does not remember, and that therefore gets no wake-up.
   static let shortPatience: Int64 = 250
-  /// The shortest time for which a page's deferred record is held in memory when there are no retry
-  /// topics.
-  static let shortestHold = Duration.seconds(1)
 
   private let topics: Topics
   let longestRest: Duration
@@ -56,11 +52,9 @@ struct DeferralPolicy: Sendable {
     self.longestRest = longestRest
   }
 
-  /// The shortest delay of a retry topic; nil: there are no retry topics, and nothing can be
-  /// deferred.
-  var shortest: Duration? { topics.retries.first?.delay }
-  var longest: Duration? { topics.retries.last?.delay }
-  var hasRetryTopics: Bool { !topics.retries.isEmpty }
+  /// The shortest delay of a retry topic.
+  var shortest: Duration { topics.retries[0].delay }
+  var longest: Duration { topics.retries[topics.retries.count - 1].delay }
   /// How many pauses are known.
   var knownPauses: Int { pauses.count }
 
@@ -73,11 +67,11 @@ struct DeferralPolicy: Sendable {
 
   /// How late a record deferred for this delay may come back.
   func lateness(of delay: Duration) -> Duration {
-    topics.retry(for: delay).map { RetryPump.lateness(of: $0.delay) } ?? .zero
+    RetryPump.lateness(of: topics.retry(for: delay).delay)
   }
 
   /// The latest time at which a record that is deferred for the shortest delay comes back.
-  func backAgain(at now: Moment) -> UnixTime? { shortest.map { now.wall + $0 + RetryPump.lateness(of: $0) } }
+  func backAgain(at now: Moment) -> UnixTime { now.wall + shortest + RetryPump.lateness(of: shortest) }
 
   /// The longest time a device rests in memory.
   /// A single send delays no other; but a resting page holds up its whole broadcast, and a readmitted record holds up
@@ -86,15 +80,13 @@ struct DeferralPolicy: Sendable {
 
   // Outages.
 
-  /// How long to defer a push that waits for its platform; nil: it would expire even so, or there
-  /// are no retry topics. The push comes back right behind the push before it to the same device. So all return in
-  /// their order, and hardly any meets an older one that is still deferred. While the platform is stopped, the push
-  /// stays away for at least a round. A push that would expire before its turn comes back earlier, and more often as
-  /// its expiry approaches.
+  /// How long to defer a push that waits for its platform; nil: it would expire even so.
+  /// The push comes back right behind the push before it to the same device. So all return in their order, and hardly
+  /// any meets an older one that is still deferred. While the platform is stopped, the push stays away for at least a
+  /// round. A push that would expire before its turn comes back earlier, and more often as its expiry approaches.
   func outageDelay(
     _ lane: borrowing PlatformLane, _ place: DeferredOrder.Place?, isBulk: Bool, life: Duration, at now: Moment
   ) -> Duration? {
-    guard let shortest else { return nil }
     let round = max(shortest, min(timeOfRound(lane, isBulk: isBulk, at: now), Self.longestDelay))
     var delay = round
     if let place, let before = place.dueBefore {
@@ -136,7 +128,6 @@ struct DeferralPolicy: Sendable {
     _ lane: borrowing PlatformLane, isHere: Bool, isFarBehind: Bool, held: HeldMemory, typical: RecordSizeEstimate,
     limits: WorkerConfiguration.Limits
   ) -> Int? {
-    guard hasRetryTopics else { return nil }
     if lane.isStopped || isFarBehind || (held.exceeds(quarters: 3, of: limits) && !isHere) { return 0 }
     guard held.exceeds(quarters: 2, of: limits) else { return nil }
     let half = min(limits.maximumRecords, typical.records(in: limits.maximumBytes)) / 2
@@ -149,7 +140,6 @@ struct DeferralPolicy: Sendable {
   /// pause, and at most five minutes. So few records circulate however long the pause lasts, and they return late by at
   /// most half of it, unless the broadcast ran meanwhile without this worker's knowledge.
   mutating func delay(ofPaused broadcast: BroadcastID, until expiresAt: UnixTime, at now: Moment) -> Duration {
-    let (shortest, longest) = (shortest ?? Self.shortestHold, longest ?? longestRest)
     let known = pauses[broadcast]
     let since = known?.since ?? now.uptime
     let delay = max(

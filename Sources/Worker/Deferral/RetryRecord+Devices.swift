@@ -76,8 +76,8 @@ extension RetryRecord.Waiting {
 extension DeviceProgress {
   /// Restores the device of a record that has come back.
   /// It has no handle yet, so it is looked up before the push. Devices that are due later than `longestRest` are
-  /// deferred again; nil: none is.
-  init(_ device: RetryRecord.Device, sender: Int, acceptedAt: UnixTime, longestRest: Duration?, at now: Moment) {
+  /// deferred again.
+  init(_ device: RetryRecord.Device, sender: Int, acceptedAt: UnixTime, longestRest: Duration, at now: Moment) {
     let (registration, platform) =
       switch device {
       case .done(let result): (result.registration, result.platform)
@@ -109,9 +109,9 @@ extension DeviceProgress {
       let phase: Phase =
         if device.notBefore <= now.wall {
           .queued
-        } else if let longestRest,
-          device.notBefore > now.wall + longestRest
-        { .deferred } else { .resting }
+        } else {
+          device.notBefore > now.wall + longestRest ? .deferred : .resting
+        }
       restore(firstAttemptAt: first, due: now.uptime + (device.notBefore - now.wall).milliseconds, phase)
     }
   }

@@ -8,17 +8,17 @@ import RDKafka
 /// one is divided into pages, which all workers push together.
 extension Dispatcher {
   /// Handles the store's answer, or its failure to answer.
-  mutating func answer(_ answer: BroadcastAnswer, at now: Moment, into effects: inout Effects) {
+  mutating func answer(_ answer: BroadcastAnswer) {
     guard let outcome = answer.outcome else { return broadcasts.failed(answer.question, at: now.uptime) }
     broadcasts.answered()
     switch (answer.question, outcome) {
     case (.survey(let ticket, _, let broadcast, _), .survey(let found, let control, let pages)):
-      surveyed(ticket, broadcast, found, control, pages: pages, at: now, into: &effects)
+      surveyed(ticket, broadcast, found, control, pages: pages)
     case (.plan(let ticket, let broadcast, _), .plan(let pages, let isAnnounced)):
-      planned(ticket, broadcast, pages: pages, isAnnounced: isAnnounced, at: now, into: &effects)
+      planned(ticket, broadcast, pages: pages, isAnnounced: isAnnounced)
     case (.announce(let ticket, _), .noted): if items.isCurrent(ticket) { conclude(ticket.slot) }
     case (.finishedPages(let ticket, _, let range), .pages(let finished)):
-      resumeSegment(ticket, range, finished: finished, into: &effects)
+      resumeSegment(ticket, range, finished: finished)
     case (.page(let ticket, _, let slice, _, _, let askedAt), .devices(let page)):
       // A slow registry's answer counts from this moment: repeating the question would never end.
       let checkedAt = max(askedAt, now.uptime - Self.freshness)
@@ -29,15 +29,15 @@ extension Dispatcher {
     case (.reserve(let ticket, let count, _, _), .moment(let moment)):
       if items.isCurrent(ticket) { broadcasts[page: ticket.slot]?.reserve(count, from: moment) }
     case (.permits(let ticket, let count, _, let perSecond), .moment(let moment)):
-      permitted(ticket, Permits(count: count, from: moment, perSecond: perSecond), at: now, into: &effects)
-    case (.finish(let ticket, _, _), .noted): finished(ticket, into: &effects)
-    case (.courses(let broadcasts), .courses(let answers)): steered(broadcasts, answers, at: now)
+      permitted(ticket, Permits(count: count, from: moment, perSecond: perSecond))
+    case (.finish(let ticket, _, _), .noted): finished(ticket)
+    case (.courses(let broadcasts), .courses(let answers)): steered(broadcasts, answers)
     case (.course(let ticket, _), .courses(let answers)):
-      steered(ticket, answers.first ?? .initial, at: now, into: &effects)
+      steered(ticket, answers.first ?? .initial)
     case (.steer(let broadcast, _), .courses(let answers)): broadcasts.steered(broadcast, answers.first)
     case (.quota(let sender, let pushes, _, _), .moment(let moment)):
       lanes[sender].grantQuota(pushes, from: moment, at: now)
-    case (.hubs, .hubs(let hubs)): hubsListed(hubs, at: now, into: &effects)
+    case (.hubs, .hubs(let hubs)): hubsListed(hubs)
     // `ask` answers each question with its own kind of outcome.
     default: preconditionFailure("a question about a broadcast has the answer to another")
     }
@@ -45,7 +45,7 @@ extension Dispatcher {
 
   /// Repeats a question. For a send that has expired meanwhile it only asks whether a plan exists:
   /// the send must not be reported as expired while its pages run.
-  mutating func askAgain(_ question: BroadcastQuestion, at now: Moment, into effects: inout Effects) {
+  mutating func askAgain(_ question: BroadcastQuestion) {
     guard case .survey(let ticket, _, let broadcast, let createdBefore) = question, items.isCurrent(ticket),
       now.wall >= items[ticket.slot].expiresAt
     else { return effects.questions.append(question) }
@@ -53,7 +53,7 @@ extension Dispatcher {
   }
 
   /// Asks for the first devices of audiences.
-  mutating func survey(at now: Moment, into effects: inout Effects) {
+  mutating func survey() {
     while items.held.devices < configuration.limits.maximumDevices, let ticket = broadcasts.popSurvey() {
       guard items.isResolving(ticket), let send = items[ticket.slot].send else { continue }
       broadcasts.beginSurvey()
@@ -70,8 +70,7 @@ extension Dispatcher {
   /// The survey is answered: the first devices of the audience, the broadcast's control, and its
   /// pages.
   private mutating func surveyed(
-    _ ticket: Ticket, _ broadcast: BroadcastID, _ found: AudiencePage?, _ control: BroadcastControl, pages: Int,
-    at now: Moment, into effects: inout Effects
+    _ ticket: Ticket, _ broadcast: BroadcastID, _ found: AudiencePage?, _ control: BroadcastControl, pages: Int
   ) {
     broadcasts.endSurvey()
     guard items.isResolving(ticket) else { return }
@@ -80,13 +79,13 @@ extension Dispatcher {
     // However its audience has changed since: the pages are the send, and devices outside them do not count.
     guard pages == 0 else { return effects.questions.append(.plan(ticket, broadcast, BroadcastPlan(pages: pages))) }
     guard let found, now.wall < items[ticket.slot].expiresAt else {
-      return settle(ticket.slot, as: .expired, at: now, into: &effects)
+      return settle(ticket.slot, as: .expired)
     }
     // Only pages keep a rate, and only pages can be paused; those of a cancelled broadcast are never begun.
     guard
       found.last != nil || control.state != .running || send.maximumPerSecond.map({ found.targets.count > $0 }) == true
     else {
-      return receive(found.targets, for: ticket, checkedAt: now.uptime, at: now, into: &effects)
+      return receive(found.targets, for: ticket, checkedAt: now.uptime)
     }
     let wanted = pageCount(of: found, rate: send.maximumPerSecond)
     effects.questions.append(
@@ -115,10 +114,7 @@ extension Dispatcher {
   }
 
   /// Handles the fixed number of pages: writes the send's segments unless they have been written.
-  private mutating func planned(
-    _ ticket: Ticket, _ broadcast: BroadcastID, pages: Int, isAnnounced: Bool, at now: Moment,
-    into effects: inout Effects
-  ) {
+  private mutating func planned(_ ticket: Ticket, _ broadcast: BroadcastID, pages: Int, isAnnounced: Bool) {
     let slot = ticket.slot
     guard items.isResolving(ticket), let send = items[slot].send else { return }
     let segments = isAnnounced ? [] : SegmentRecord.divide(send, pages: pages, into: configuration.broadcasts.segments)
@@ -140,7 +136,7 @@ extension Dispatcher {
   }
 
   /// Tells the store that the records of a plan, a segment or a page are durable.
-  func tellStore(_ slot: Int, into effects: inout Effects) {
+  mutating func tellStore(_ slot: Int) {
     let ticket = items.ticket(slot)
     if let broadcast = broadcasts.plan(slot) {
       effects.questions.append(.announce(ticket, broadcast))
@@ -152,7 +148,7 @@ extension Dispatcher {
   }
 
   /// The controls of these broadcasts are known.
-  private mutating func steered(_ broadcasts: [BroadcastID], _ answers: [BroadcastControl], at now: Moment) {
+  private mutating func steered(_ broadcasts: [BroadcastID], _ answers: [BroadcastControl]) {
     self.broadcasts.steered(broadcasts, answers, items: items, at: now)
     for ticket in self.broadcasts.followers where items.isCurrent(ticket) {
       items[ticket.slot].follow(self.broadcasts.broadcast(of: ticket.slot).flatMap { self.broadcasts.rates[$0] })

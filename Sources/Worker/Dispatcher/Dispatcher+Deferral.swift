@@ -20,67 +20,49 @@ extension Dispatcher {
   private static let mostDevicesKept = 16
 
   /// Defers a device. The item settles with its last open device.
-  mutating func deferDevice(
-    _ slot: Int, _ index: Int, for delay: Duration, at now: Moment, into effects: inout Effects
-  ) {
-    delayOrder(slot, index, by: delay, at: now)
+  mutating func deferDevice(_ slot: Int, _ index: Int, for delay: Duration) {
+    delayOrder(slot, index, by: delay)
     items[slot][device: index].postpone(until: now.uptime + delay.milliseconds)
-    // Without retry topics the device waits here, and nothing is written.
     let sender = items[slot].devices[index].sender
-    if deferral.hasRetryTopics, sender >= 0 { effects.tallies.deferrals.append(sender) }
+    if sender >= 0 { effects.tallies.deferrals.append(sender) }
     passFirstAttempt(slot, index)
-    closeDevice(slot, at: now, into: &effects)
+    closeDevice(slot)
   }
 
   /// Defers a device of a platform for which this worker has no sender: another worker, or this one after a change of
-  /// its configuration, may have it. The send ends as expired if none ever does. Without retry topics it waits in
-  /// memory, like the pushes of a stopped platform; a device of a page fails instead.
-  mutating func deferUnserved(_ slot: Int, _ index: Int, at now: Moment, into effects: inout Effects) {
+  /// its configuration, may have it. The send ends as expired if none ever does.
+  mutating func deferUnserved(_ slot: Int, _ index: Int) {
     let place = SenderTable.place(hub: items[slot].hub, platform: items[slot].devices[index].target.platform)
     if unserved.note(place, at: now.uptime) { effects.alarm(.senderMissing(sender: place)) }
     items[slot][device: index].refused(reason: "NoSender", status: 0)
     let life = items[slot].expiresAt - now.wall
-    guard life > .zero else { return expire(slot, index, at: now, into: &effects) }
-    guard deferral.hasRetryTopics else {
-      // The worker pushes one page after another: all broadcasts would wait until this one expires.
-      guard !items[slot].isBulk else {
-        return finish(slot, index, as: .failed, reason: "NoSender", status: 0, at: now, into: &effects)
-      }
-      items[slot][device: index].rest()
-      let delay = min(DeferralPolicy.unservedDelay, life).milliseconds
-      lanes[place].rest(items.ticket(slot, device: index), until: now.uptime + max(1, delay))
-      return passFirstAttempt(slot, index)
-    }
+    guard life > .zero else { return expire(slot, index) }
     // The records of a broadcast are large, so they return rarely; those of sends ever more rarely.
     let delay =
       items[slot].isBulk
       ? DeferralPolicy.longestDelay
       : min(DeferralPolicy.unservedDelay * ((items[slot].resumed?.deferrals ?? 0) + 1), DeferralPolicy.longestDelay)
     effects.tallies.deferrals.append(place)
-    deferDevice(slot, index, for: min(delay, life), at: now, into: &effects)
+    deferDevice(slot, index, for: min(delay, life))
   }
 
   /// Defers a device until the outage of its service may be over, and keeps its place in the order.
-  mutating func deferInOrder(
-    _ slot: Int, _ index: Int, for delay: Duration, at now: Moment, into effects: inout Effects
-  ) {
+  mutating func deferInOrder(_ slot: Int, _ index: Int, for delay: Duration) {
     remember(slot, index, due: now.uptime + delay.milliseconds)
-    deferDevice(slot, index, for: delay, at: now, into: &effects)
+    deferDevice(slot, index, for: delay)
   }
 
   /// Defers a device that is likely to expire before it returns, because others need its room.
   /// No other push waits for it. If it has expired, it ends: otherwise it would be deferred repeatedly while room is
   /// short.
-  private mutating func deferAtRisk(
-    _ slot: Int, _ index: Int, for delay: Duration, at now: Moment, into effects: inout Effects
-  ) {
-    guard now.wall < items[slot].expiresAt else { return expire(slot, index, at: now, into: &effects) }
-    forgetOrder(slot, index, at: now)
-    deferDevice(slot, index, for: delay, at: now, into: &effects)
+  private mutating func deferAtRisk(_ slot: Int, _ index: Int, for delay: Duration) {
+    guard now.wall < items[slot].expiresAt else { return expire(slot, index) }
+    forgetOrder(slot, index)
+    deferDevice(slot, index, for: delay)
   }
 
   /// How long to defer a push that waits for its platform: see `DeferralPolicy`.
-  func outageDelay(of slot: Int, _ index: Int, at now: Moment) -> Duration? {
+  func outageDelay(of slot: Int, _ index: Int) -> Duration? {
     let sender = items[slot].devices[index].sender
     let place = items[slot].orderedPush(index).map { lanes[sender].place(of: $0, at: now.uptime) }
     return deferral.outageDelay(
@@ -98,14 +80,14 @@ extension Dispatcher {
   }
 
   /// Forgets a push that has ended or waits for a reason of its own: no other push waits for it.
-  mutating func forgetOrder(_ slot: Int, _ index: Int, at now: Moment) {
+  mutating func forgetOrder(_ slot: Int, _ index: Int) {
     let sender = items[slot].devices[index].sender
     guard sender >= 0, !lanes[sender].order.isEmpty, let push = items[slot].orderedPush(index) else { return }
     if let next = lanes[sender].forget(push, at: now.uptime) { stopWaiting(next) }
   }
 
   /// Changes the due time of the push if an outage delays it.
-  private mutating func delayOrder(_ slot: Int, _ index: Int, by delay: Duration, at now: Moment) {
+  private mutating func delayOrder(_ slot: Int, _ index: Int, by delay: Duration) {
     let sender = items[slot].devices[index].sender
     guard sender >= 0, !lanes[sender].order.isEmpty, let push = items[slot].orderedPush(index) else { return }
     lanes[sender].delay(push, due: now.uptime + max(0, delay.milliseconds))
@@ -113,18 +95,16 @@ extension Dispatcher {
 
   /// Updates the order for a push that waits because of this outcome.
   /// Younger pushes still wait for a probe that failed.
-  mutating func keepOrder(
-    _ slot: Int, _ index: Int, during delay: Duration, _ outcome: PushOutcome, at now: Moment
-  ) {
+  mutating func keepOrder(_ slot: Int, _ index: Int, during delay: Duration, _ outcome: PushOutcome) {
     guard outcome.isOutage, delay <= DeferralPolicy.longestDelay / 5 else {
-      return forgetOrder(slot, index, at: now)
+      return forgetOrder(slot, index)
     }
-    delayOrder(slot, index, by: delay, at: now)
+    delayOrder(slot, index, by: delay)
   }
 
   /// Remembers the pushes that waited in memory for a platform that works again, in the order of
   /// deferred pushes.
-  mutating func rememberQueue(of sender: Int, at now: Moment) {
+  mutating func rememberQueue(of sender: Int) {
     for ticket in lanes[sender].queued where items.phase(of: ticket) == .queued {
       remember(ticket.slot, ticket.device, due: now.uptime)
     }
@@ -138,16 +118,16 @@ extension Dispatcher {
   }
 
   /// Delays a push that would precede an older one to the same device. Returns whether it does.
-  mutating func waitsItsTurn(_ ticket: Ticket, at now: Moment, into effects: inout Effects) -> Bool {
+  mutating func waitsItsTurn(_ ticket: Ticket) -> Bool {
     let (slot, index) = (ticket.slot, ticket.device)
     let sender = items[slot].devices[index].sender
     let queue = longestQueue(of: sender, isHere: false)
-    let older = older(than: slot, index, at: now, limit: max(1, queue.map { $0 + 1 } ?? 1))
+    let older = older(than: slot, index, limit: max(1, queue.map { $0 + 1 } ?? 1))
     let life = items[slot].expiresAt - now.wall
     // Better before an older one than never. An expired push ends at once.
     guard older > 0, life > (lanes[sender].isStopped ? .zero : DeferralPolicy.lastCall) else { return false }
-    if let queue, older > queue, let delay = outageDelay(of: slot, index, at: now) {
-      deferInOrder(slot, index, for: delay, at: now, into: &effects)
+    if let queue, older > queue, let delay = outageDelay(of: slot, index) {
+      deferInOrder(slot, index, for: delay)
       return true
     }
     items[slot][device: index].wait()
@@ -161,7 +141,7 @@ extension Dispatcher {
 
   /// Checks the pushes that wait for older ones.
   /// Those without room or with a stopped platform are queued, and so will be deferred.
-  mutating func sweepOrder(at now: Moment) {
+  mutating func sweepOrder() {
     for sender in lanes.indices where !lanes[sender].order.isEmpty {
       for ticket in lanes[sender].forgetOverdue(at: now.uptime) { stopWaiting(ticket) }
       guard let queue = longestQueue(of: sender, isHere: true) else { continue }
@@ -176,7 +156,7 @@ extension Dispatcher {
   }
 
   /// How many pushes precede this one to the device, up to `limit`.
-  private func older(than slot: Int, _ index: Int, at now: Moment, limit: Int) -> Int {
+  private func older(than slot: Int, _ index: Int, limit: Int) -> Int {
     guard let push = items[slot].orderedPush(index, isRemembered: false) else { return 0 }
     return lanes[items[slot].devices[index].sender].older(than: push, at: now.uptime, limit: limit)
   }
@@ -188,18 +168,17 @@ extension Dispatcher {
   ///
   /// Probes go in the order of arrival, whatever their age. If the oldest send went first, those behind it would stay
   /// for the whole outage and hold the positions of their partitions. Refused pushes follow the probes.
-  mutating func deferStopped(at now: Moment, into effects: inout Effects) {
-    guard let shortest = deferral.shortest else { return }
+  mutating func deferStopped() {
     let isShortOfRoom = items.held.isShortOfRoom(configuration.limits)
     for sender in lanes.indices where lanes[sender].isStopped {
-      let leaving = keepProbes(of: sender, at: now)
+      let leaving = keepProbes(of: sender)
       for ticket in oldestFirst(leaving) {
         // A device may be queued twice, if its page was paused and resumed meanwhile.
         guard items.phase(of: ticket) == .queued else { continue }
-        if let delay = outageDelay(of: ticket.slot, ticket.device, at: now) {
-          deferInOrder(ticket.slot, ticket.device, for: delay, at: now, into: &effects)
+        if let delay = outageDelay(of: ticket.slot, ticket.device) {
+          deferInOrder(ticket.slot, ticket.device, for: delay)
         } else if isShortOfRoom {
-          deferAtRisk(ticket.slot, ticket.device, for: shortest, at: now, into: &effects)
+          deferAtRisk(ticket.slot, ticket.device, for: deferral.shortest)
         } else {
           remember(ticket.slot, ticket.device, due: now.uptime)
           lanes[sender].enqueue(ticket)
@@ -209,7 +188,7 @@ extension Dispatcher {
   }
 
   /// Keeps the probes in the queue of a stopped platform and takes out all other pushes.
-  private mutating func keepProbes(of sender: Int, at now: Moment) -> [Ticket] {
+  private mutating func keepProbes(of sender: Int) -> [Ticket] {
     var (trying, refused, leaving): ([Ticket], [Ticket], [Ticket]) = ([], [], [])
     var largeSlots = Set<Int>()
     for ticket in lanes[sender].takeQueue() where items.phase(of: ticket) == .queued {
@@ -227,7 +206,7 @@ extension Dispatcher {
       {
         refused.append(ticket)
         remember(slot, index, due: now.uptime)
-      } else if !wasHeld, !isLarge, trying.count < Self.probesKept, older(than: slot, index, at: now, limit: 1) == 0 {
+      } else if !wasHeld, !isLarge, trying.count < Self.probesKept, older(than: slot, index, limit: 1) == 0 {
         trying.append(ticket)
         remember(slot, index, due: now.uptime)
       } else {
@@ -248,8 +227,7 @@ extension Dispatcher {
   /// Defers the end of each queue that exceeds the shared quota for the longest rest in memory: it
   /// would take the room of others. Pages stay: they are small, and otherwise a whole broadcast would go through the
   /// retry topics. Readmitted records stay too: each platform has at most a page of them.
-  mutating func deferOverQuota(at now: Moment, into effects: inout Effects) {
-    guard let shortest = deferral.shortest else { return }
+  mutating func deferOverQuota() {
     for sender in lanes.indices where !lanes[sender].isStopped {
       guard let quota = lanes[sender].quota.quota else { continue }
       // Some stay however small the quota is: otherwise records that come back would leave again before their turn.
@@ -257,13 +235,13 @@ extension Dispatcher {
       guard lanes[sender].queuedCount > limit else { continue }
       let leaving = keepWithinQuota(of: sender, limit)
       for (number, ticket) in leaving.enumerated() where items.phase(of: ticket) == .queued {
-        let delay = max(shortest, min(quota.time(of: limit + number + 1), DeferralPolicy.longestDelay))
+        let delay = max(deferral.shortest, min(quota.time(of: limit + number + 1), DeferralPolicy.longestDelay))
         let back = delay + deferral.lateness(of: delay) + DeferralPolicy.lastCall
         if back < items[ticket.slot].expiresAt - now.wall {
-          deferInOrder(ticket.slot, ticket.device, for: delay, at: now, into: &effects)
+          deferInOrder(ticket.slot, ticket.device, for: delay)
         } else if items.held.isShortOfRoom(configuration.limits) {
           // It would expire in the retry topic before its turn, and hardly gets a turn here.
-          deferAtRisk(ticket.slot, ticket.device, for: shortest, at: now, into: &effects)
+          deferAtRisk(ticket.slot, ticket.device, for: deferral.shortest)
         } else {
           lanes[sender].enqueue(ticket)
         }
@@ -289,8 +267,8 @@ extension Dispatcher {
 
   /// Defers devices of partitions to be given back that wait beyond the deadline.
   /// The next owner of the record would otherwise repeat it for the devices that already have it.
-  mutating func deferStuck(at now: Moment, into effects: inout Effects) {
-    guard let shortest = deferral.shortest else { return }
+  mutating func deferStuck() {
+    let shortest = deferral.shortest
     for slot in items.indices
     where items[slot].phase == .dispatching && items[slot].hasStarted && partitions.isClosing(items[slot].origin) {
       for index in items[slot].devices.indices {
@@ -300,7 +278,7 @@ extension Dispatcher {
         let isStuck =
           phase == .resting || phase == .waiting || (phase == .queued && lanes[sender].isHeldUp(at: now))
         guard isStuck, now.wall + shortest < items[slot].expiresAt else { continue }
-        deferDevice(slot, index, for: shortest, at: now, into: &effects)
+        deferDevice(slot, index, for: shortest)
       }
     }
   }

@@ -6,31 +6,29 @@ extension Dispatcher {
   /// Takes a batch of records.
   /// Each becomes an item, joins the item of the same send, or is dead-lettered. Records of partitions that are not
   /// owned or are being given back are left to the next owner.
-  mutating func take(_ batch: [ConsumedRecord], at now: Moment, into effects: inout Effects) {
+  mutating func take(_ batch: [ConsumedRecord]) {
     items.receive(batch, areSegments: batch.first.map { $0.topic == topics.segments } ?? true)
     for record in batch {
       guard let origin = partitions.begin(record) else { continue }
-      begin(record, origin: origin, mayAskForHub: true, at: now, into: &effects)
+      begin(record, origin: origin, mayAskForHub: true)
     }
   }
 
   /// Makes an item of a record. `mayAskForHub`: whether a record of an unknown hub waits until the registry is asked
   /// for the hub; otherwise it is dead-lettered.
-  private mutating func begin(
-    _ record: ConsumedRecord, origin: Origin, mayAskForHub: Bool, at now: Moment, into effects: inout Effects
-  ) {
+  private mutating func begin(_ record: ConsumedRecord, origin: Origin, mayAskForHub: Bool) {
     let written = record.timestamp >= 0 ? UnixTime(milliseconds: record.timestamp) : now.wall
     let incoming: Incoming
     do {
       incoming = try Incoming(record.value, written: written, at: now)
     } catch {
-      return deadLetter(record, error: error, send: nil, origin: origin, at: now, into: &effects)
+      return deadLetter(record, error: error, send: nil, origin: origin)
     }
     if let hub = table.number(of: incoming.send.hub) {
       switch incoming {
-      case .send(let send): begin(send, hub: hub, record: record, origin: origin, at: now)
-      case .retry(let retry): begin(retry, hub: hub, record: record, origin: origin, at: now, into: &effects)
-      case .segment(let segment): begin(segment, hub: hub, record: record, origin: origin, into: &effects)
+      case .send(let send): begin(send, hub: hub, record: record, origin: origin)
+      case .retry(let retry): begin(retry, hub: hub, record: record, origin: origin)
+      case .segment(let segment): begin(segment, hub: hub, record: record, origin: origin)
       }
     } else if mayAskForHub {
       // Devices of the hub may have been registered since the worker started.
@@ -39,37 +37,35 @@ extension Dispatcher {
     } else {
       let error = RecordError(.unknownHub, "hub: not served by this deployment")
       let send = incoming.isWholeSend ? incoming.send : nil
-      deadLetter(record, error: error, send: send, origin: origin, at: now, into: &effects)
+      deadLetter(record, error: error, send: send, origin: origin)
     }
   }
 
   /// Handles the registry's answer which hubs have registrations: the held records of those begin, the others of which
   /// it was asked are dead-lettered.
-  mutating func hubsListed(_ hubs: [HubName], at now: Moment, into effects: inout Effects) {
+  mutating func hubsListed(_ hubs: [HubName]) {
     let held = unknownHubs.take(knowing: Set(hubs))
     let new = Set(held.lazy.map(\.hub)).intersection(hubs).filter { table.number(of: $0) == nil }
-    if !new.isEmpty { append(new.sorted { $0.rawValue < $1.rawValue }, into: &effects) }
+    if !new.isEmpty { append(new.sorted { $0.rawValue < $1.rawValue }) }
     for held in held {
       let origin = items[held.ticket.slot].origin
       vacate(held.ticket.slot)
-      begin(held.record, origin: origin, mayAskForHub: false, at: now, into: &effects)
+      begin(held.record, origin: origin, mayAskForHub: false)
     }
   }
 
   /// Makes an item of a send, unless the send is already known.
-  private mutating func begin(
-    _ send: SendRequest, hub: Int, record: ConsumedRecord, origin: Origin, at now: Moment
-  ) {
+  private mutating func begin(_ send: SendRequest, hub: Int, record: ConsumedRecord, origin: Origin) {
     let bytes = record.value.count
     guard let slot = admit(send.identity, hub: hub, origin: origin, bytes: bytes) else { return }
     items[slot].hold(send, until: expiry(of: send), times: SendTimes(consumed: now.wall))
-    beginTrace(slot, send, at: now)
+    beginTrace(slot, send)
     guard let lane = Self.lane(of: send, record: record) else { return resolve(slot) }
     if items.enter(slot, lane: lane) { resolve(slot) }
   }
 
   /// Begins the item's span if its send is sampled.
-  mutating func beginTrace(_ slot: Int, _ send: SendRequest, isPage: Bool = false, at now: Moment) {
+  mutating func beginTrace(_ slot: Int, _ send: SendRequest, isPage: Bool = false) {
     if traces.begin(slot, send, isPage: isPage, at: now.wall, using: &generator) { items[slot].trace() }
   }
 
@@ -126,10 +122,7 @@ extension Dispatcher {
 
   /// Writes a record to the dead-letter topic, and a status record if the send can be identified.
   /// The offset settles when Kafka has both.
-  private mutating func deadLetter(
-    _ record: ConsumedRecord, error: RecordError, send: SendRequest?, origin: Origin, at now: Moment,
-    into effects: inout Effects
-  ) {
+  private mutating func deadLetter(_ record: ConsumedRecord, error: RecordError, send: SendRequest?, origin: Origin) {
     let place = DeadLetter.Origin(topic: record.topic, partition: record.partition, offset: record.offset)
     let letter = DeadLetter(
       reason: error.reason, detail: error.detail, origin: place, at: now.wall, key: record.key.map(Array.init),
@@ -142,7 +135,7 @@ extension Dispatcher {
     if let send {
       let status = StatusRecord(
         of: send, as: .deadLettered, devices: [], at: now.wall, times: SendTimes(consumed: now.wall))
-      produce(status, of: .status, partition: record.partition, for: slot, into: &effects)
+      produce(status, of: .status, partition: record.partition, for: slot)
     }
     effects.tallies.deadLetters.append(error.reason)
     effects.alarm(.deadLettered(place, reason: error.reason, detail: error.detail))

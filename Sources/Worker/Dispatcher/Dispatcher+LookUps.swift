@@ -19,7 +19,7 @@ extension Dispatcher {
   static let freshness: Int64 = 2_000
 
   /// Puts the next request to the registry if none is open.
-  mutating func askRegistry(at now: Moment, into effects: inout Effects) {
+  mutating func askRegistry() {
     guard lookUps.mayAsk(at: now.uptime) else { return }
     var lookUp = LookUp(askedAt: now.uptime)
     if lookUps.mayAskSuspect, let suspect = lookUps.popSuspect(of: items, at: now) {
@@ -27,16 +27,14 @@ extension Dispatcher {
     } else {
       let batch = lookUps.limit(configuration.limits.lookUpBatch)
       lookUps.addRechecks(to: &lookUp, of: items, batch: batch)
-      addItems(to: &lookUp, batch: batch, at: now, into: &effects)
+      addItems(to: &lookUp, batch: batch)
     }
     guard !lookUp.entries.isEmpty else { return }
     lookUps.asked()
     effects.lookUp = lookUp
   }
 
-  private mutating func addItems(
-    to lookUp: inout LookUp, batch: Int, at now: Moment, into effects: inout Effects
-  ) {
+  private mutating func addItems(to lookUp: inout LookUp, batch: Int) {
     while lookUp.queries.count < batch,
       items.held.devices < configuration.limits.maximumDevices,
       let ticket = lookUps.popNew()
@@ -44,7 +42,7 @@ extension Dispatcher {
       let slot = ticket.slot
       guard items.isResolving(ticket), let send = items[slot].send else { continue }
       guard now.wall < items[slot].expiresAt else {
-        settle(slot, as: .expired, at: now, into: &effects)
+        settle(slot, as: .expired)
         continue
       }
       lookUp.entries.append(LookUp.Entry(purpose: .devices, ticket: ticket, query: lookUp.queries.count))
@@ -54,7 +52,7 @@ extension Dispatcher {
   }
 
   /// Handles the registry's answer, or its failure to answer.
-  mutating func answer(_ answer: LookUpAnswer, at now: Moment, into effects: inout Effects) {
+  mutating func answer(_ answer: LookUpAnswer) {
     guard let pages = answer.found else { return lookUps.failed(answer.lookUp, at: now.uptime) }
     lookUps.answered()
     var stopped: [Ticket] = []
@@ -66,9 +64,9 @@ extension Dispatcher {
       case .devices where found.last != nil:
         // Too many devices for one item: it is divided like a send to a tag.
         if items.isResolving(entry.ticket) { broadcasts.appendSurvey(entry.ticket) }
-      case .devices: receive(found.targets, for: entry.ticket, checkedAt: checkedAt, at: now, into: &effects)
+      case .devices: receive(found.targets, for: entry.ticket, checkedAt: checkedAt)
       case .recheck:
-        if recheck(entry.ticket, against: found, checkedAt: checkedAt, at: now, into: &effects) {
+        if recheck(entry.ticket, against: found, checkedAt: checkedAt) {
           stopped.append(entry.ticket)
         }
       }
@@ -80,7 +78,7 @@ extension Dispatcher {
   }
 
   /// Whether the device must be looked up again before it is pushed to.
-  func needsRecheck(_ send: SendRequest, checkedAt: Int64, attempts: Int, at now: Moment) -> Bool {
+  func needsRecheck(_ send: SendRequest, checkedAt: Int64, attempts: Int) -> Bool {
     guard checkedAt != DeviceProgress.never else { return true }
     guard now.uptime - checkedAt > configuration.times.ownershipWindow.milliseconds else { return false }
     return switch send.audience {
@@ -93,9 +91,7 @@ extension Dispatcher {
   }
 
   /// Handles the devices found for an item.
-  mutating func receive(
-    _ targets: [Target], for ticket: Ticket, checkedAt: Int64, at now: Moment, into effects: inout Effects
-  ) {
+  mutating func receive(_ targets: [Target], for ticket: Ticket, checkedAt: Int64) {
     let slot = ticket.slot
     guard items.isResolving(ticket), let send = items[slot].send else { return }
     items[slot].lookedUp(at: now.wall)
@@ -109,7 +105,7 @@ extension Dispatcher {
       isRegistered = false
       targets = [UnregisteredDevice.target(hub: send.hub, platform: platform, handle: handle, at: now.wall)]
     }
-    guard !targets.isEmpty else { return settle(slot, as: .noTarget, at: now, into: &effects) }
+    guard !targets.isEmpty else { return settle(slot, as: .noTarget) }
     // A ticket has no room for more than 16 million devices of one send.
     guard targets.count <= Ticket.maximumDevices else { return lookUps.refuse(ticket, at: now.uptime) }
     let hub = items[slot].hub
@@ -124,14 +120,12 @@ extension Dispatcher {
     for index in targets.indices {
       if items[slot].devices[index].sender >= 0 { enqueue(slot, index) } else { unserved.append(index) }
     }
-    for index in unserved { deferUnserved(slot, index, at: now, into: &effects) }
+    for index in unserved { deferUnserved(slot, index) }
   }
 
   /// Pushes to a device whose owner is confirmed.
   /// Returns true if the push is to be queued again because its platform was stopped meanwhile or its quota has lapsed.
-  private mutating func recheck(
-    _ ticket: Ticket, against page: AudiencePage, checkedAt: Int64, at now: Moment, into effects: inout Effects
-  ) -> Bool {
+  private mutating func recheck(_ ticket: Ticket, against page: AudiencePage, checkedAt: Int64) -> Bool {
     guard let device = items.device(ticket), device.phase == .checking else { return false }
     let (slot, index, sender, targets) = (ticket.slot, ticket.device, device.sender, page.targets)
     if page.last != nil, !targets.contains(where: { $0.registration == device.target.registration }) {
@@ -165,7 +159,7 @@ extension Dispatcher {
       }
     }
     guard let target = known else {
-      finish(slot, index, as: .rejected, reason: "NoLongerRegistered", status: device.status, at: now, into: &effects)
+      finish(slot, index, as: .rejected, reason: "NoLongerRegistered", status: device.status)
       return false
     }
     items[slot][device: index].found(target, checkedAt: checkedAt)
@@ -174,7 +168,7 @@ extension Dispatcher {
       if isStopped { passFirstAttempt(slot, index) }
       return true
     }
-    submit(ticket, at: now, into: &effects)
+    submit(ticket)
     spendQuota(of: sender, for: ticket)
     return false
   }

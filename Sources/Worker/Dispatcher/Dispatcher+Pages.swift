@@ -46,28 +46,28 @@ extension Dispatcher {
 
   /// Defers the rest of a paused page: its devices would take the room of all others during the
   /// pause. A page that would expire before it returns stays.
-  mutating func leave(_ slot: Int, at now: Moment, into effects: inout Effects) {
-    guard broadcasts[page: slot]?.state == .paused, let back = deferral.backAgain(at: now),
-      back < items[slot].expiresAt
-    else { return }
+  mutating func leave(_ slot: Int) {
+    guard broadcasts[page: slot]?.state == .paused, deferral.backAgain(at: now) < items[slot].expiresAt else {
+      return
+    }
     broadcasts[page: slot]?.leave()
-    deferRest(of: slot, at: now, into: &effects)
+    deferRest(of: slot)
   }
 
   /// Defers the devices of leaving pages that have since been answered or looked up.
-  mutating func deferLeavingPages(at now: Moment, into effects: inout Effects) {
+  mutating func deferLeavingPages() {
     for ticket in broadcasts.openPages
     where items.isCurrent(ticket) && broadcasts[page: ticket.slot]?.state == .leaving {
-      deferRest(of: ticket.slot, at: now, into: &effects)
+      deferRest(of: ticket.slot)
     }
   }
 
-  private mutating func deferRest(of slot: Int, at now: Moment, into effects: inout Effects) {
+  private mutating func deferRest(of slot: Int) {
     guard let broadcast = broadcasts.broadcast(of: slot) else { return }
     let delay = deferral.delay(ofPaused: broadcast, until: items[slot].expiresAt, at: now)
     for index in items[slot].devices.indices {
       switch items[slot].devices[index].phase {
-      case .queued, .resting: deferDevice(slot, index, for: delay, at: now, into: &effects)
+      case .queued, .resting: deferDevice(slot, index, for: delay)
       case .checking, .inFlight, .waiting, .done, .deferred, .withdrawn: break
       }
     }
@@ -75,7 +75,7 @@ extension Dispatcher {
 
   /// Looks up the next devices of a page, queues them if it is its turn, and ends an exhausted
   /// page.
-  mutating func goOn(_ slot: Int, _ turn: PageTurn, at now: Moment, into effects: inout Effects) {
+  mutating func goOn(_ slot: Int, _ turn: PageTurn) {
     guard var page = broadcasts[page: slot], let send = items[slot].send else { return }
     var room =
       switch turn {
@@ -90,7 +90,7 @@ extension Dispatcher {
       guard turn == .whole else { return }
       page.forgetFound()
     }
-    if turn == .whole || room > 0 { take(&page, slot, send, room: room, at: now, into: &effects) }
+    if turn == .whole || room > 0 { take(&page, slot, send, room: room) }
     if let slice = page.beginLookUp() {
       let query = AudienceQuery(send)
       // What waits for the rate for longer than `freshness` is looked up again.
@@ -102,14 +102,14 @@ extension Dispatcher {
     }
     broadcasts[page: slot] = page
     if turn == .whole, page.isExhausted, items[slot].openDevices == 0 {
-      settlePage(slot, page, send, at: now, into: &effects)
+      settlePage(slot, page, send)
     }
   }
 
   /// What the next page may do after the last device of this one was handed over.
   /// A page and the head start of the next are at most `pageDevices`. Pushes that wait for a quota do not count: a page
   /// with no others left has no turn itself.
-  func turn(behind slot: Int, at now: Moment) -> PageTurn {
+  func nextTurn(behind slot: Int) -> PageTurn {
     guard let page = broadcasts[page: slot], page.isExhausted,
       lanes.allSatisfy({ !$0.hasQueuedBulk || $0.quota.isDry(at: now.wall) })
     else { return .none }
@@ -118,9 +118,7 @@ extension Dispatcher {
   }
 
   /// Takes as many of the found devices into the item as there is room for.
-  private mutating func take(
-    _ page: inout OpenPage, _ slot: Int, _ send: SendRequest, room: Int, at now: Moment, into effects: inout Effects
-  ) {
+  private mutating func take(_ page: inout OpenPage, _ slot: Int, _ send: SendRequest, room: Int) {
     var room = room
     let delay =
       page.state == .leaving
@@ -144,9 +142,9 @@ extension Dispatcher {
     items.add(slot, devices)
     for index in first..<first + count {
       if items[slot].devices[index].sender < 0 {
-        deferUnserved(slot, index, at: now, into: &effects)
+        deferUnserved(slot, index)
       } else if let delay {
-        deferDevice(slot, index, for: delay, at: now, into: &effects)
+        deferDevice(slot, index, for: delay)
       } else {
         enqueue(slot, index)
       }
@@ -155,9 +153,7 @@ extension Dispatcher {
 
   /// Writes the page's status or retry record after every device has its result or is deferred.
   /// Devices that got the push are counted, the others listed.
-  private mutating func settlePage(
-    _ slot: Int, _ page: OpenPage, _ send: SendRequest, at now: Moment, into effects: inout Effects
-  ) {
+  private mutating func settlePage(_ slot: Int, _ page: OpenPage, _ send: SendRequest) {
     var counts = OutcomeCounts()
     var listed: [DeviceProgress] = []
     for device in items[slot].devices {
@@ -167,30 +163,30 @@ extension Dispatcher {
       case .done, .deferred, .queued, .checking, .inFlight, .resting, .waiting: listed.append(device)
       }
     }
-    watchFailures(of: page, delivered: counts.total, listed: listed, into: &effects)
+    watchFailures(of: page, delivered: counts.total, listed: listed)
     let part = pagePart(StatusPart(part: page.number, parts: page.pages, counts: counts), of: send)
     let traceparent = items[slot].isTraced ? traces.traceparent(of: slot) : nil
     let isDeferred = listed.contains { $0.phase == .deferred }
     let isEmpty = listed.isEmpty && counts.isEmpty
     let state: StatusRecord.State = page.state == .cut ? .cancelled : isEmpty ? .noTarget : .settled
-    if items[slot].isTraced { endTrace(slot, of: send, as: isDeferred ? nil : state, at: now, into: &effects) }
+    if items[slot].isTraced { endTrace(slot, of: send, as: isDeferred ? nil : state) }
     let times = items[slot].times
     items.settle(slot, records: 1)
     if isDeferred {
       let retry = RetryRecord(listed[...], of: send, part, deferrals: 1, times: times, at: now)
-      produce(retry, for: slot, at: now, into: &effects)
+      produce(retry, for: slot)
     } else {
       let status = StatusRecord(
         of: send, as: state, part, devices: listed.map(\.result), at: now.wall, traceparent: traceparent,
         times: times)
-      produce(status, of: .page, for: slot, into: &effects)
+      produce(status, of: .page, for: slot)
     }
     effects.tallies.pages.append(items[slot].hub)
   }
 
   /// Pauses a broadcast if too many of its pushes fail, so that a fault is not repeated a million
   /// times.
-  private func watchFailures(of page: OpenPage, delivered: Int, listed: [DeviceProgress], into effects: inout Effects) {
+  private mutating func watchFailures(of page: OpenPage, delivered: Int, listed: [DeviceProgress]) {
     let failed = listed.count { device in
       guard device.phase == .done else { return false }
       return switch device.outcome {

@@ -4,24 +4,21 @@ import RDKafka
 /// Applies the consumer group's decisions to the items in work.
 extension Dispatcher {
   /// The group assigns partitions to this worker.
-  mutating func assign(
-    _ partitions: [TopicPartition], _ rebalance: Rebalance, at now: Moment, into effects: inout Effects
-  ) {
+  mutating func assign(_ partitions: [TopicPartition], _ rebalance: Rebalance) {
     self.partitions.assign(
       partitions, rebalance, segments: topics.segments, resumeDeadline: configuration.times.resumeDeadline, at: now,
-      into: &effects.group)
+      into: &turn.effects.group)
   }
 
   /// The group has answered with its committed positions and those that it could not take; nil: it could not be asked.
   mutating func recover(
-    _ number: Int, from committed: [PartitionOffset]?, kept: [PartitionOffset] = [], cluster: String? = nil,
-    into effects: inout Effects
+    _ number: Int, from committed: [PartitionOffset]?, kept: [PartitionOffset] = [], cluster: String? = nil
   ) {
-    partitions.recover(number, from: committed, kept: kept, cluster: cluster, into: &effects.group)
+    partitions.recover(number, from: committed, kept: kept, cluster: cluster, into: &turn.effects.group)
   }
 
   /// Opens partitions whose offset recovery was not answered in time.
-  mutating func expireRecoveries(at now: Moment, into effects: inout Effects) {
+  mutating func expireRecoveries() {
     for recovery in partitions.expireRecoveries(at: now) {
       effects.alarm(.recoveryTimedOut(recovery.partitions))
       effects.group.completions.append(recovery.rebalance)
@@ -30,32 +27,32 @@ extension Dispatcher {
 
   /// Begins to drain revoked partitions. Items that have not begun are left to the next owner;
   /// those in flight may settle until the deadline.
-  mutating func revoke(_ partitions: [TopicPartition], _ rebalance: Rebalance, at now: Moment) {
+  mutating func revoke(_ partitions: [TopicPartition], _ rebalance: Rebalance) {
     self.partitions.revoke(partitions, rebalance, deadline: configuration.times.revokeDeadline, at: now)
     giveUpUnstarted()
   }
 
   /// Gives up partitions that already have another owner.
-  mutating func lose(_ partitions: [TopicPartition], _ rebalance: Rebalance, into effects: inout Effects) {
-    self.partitions.lose(partitions, rebalance, into: &effects.group)
+  mutating func lose(_ partitions: [TopicPartition], _ rebalance: Rebalance) {
+    self.partitions.lose(partitions, rebalance, into: &turn.effects.group)
     giveUpUnowned()
   }
 
   /// Begins to shut down: takes no more records, and settles pushes in flight until the deadline.
-  mutating func shutDown(at now: Moment) {
+  mutating func shutDown() {
     if partitions.shutDown(within: configuration.times.drainDeadline, at: now) { giveUpUnstarted() }
   }
 
   /// Handles the end of a commit.
-  mutating func committed(_ positions: [PartitionOffset], _ error: RDKafkaError?, at now: Moment) {
+  mutating func committed(_ positions: [PartitionOffset], _ error: RDKafkaError?) {
     partitions.endCommit(positions, error, at: now)
   }
 
   /// Ends the wait for work in draining partitions, or before the end of the worker, when no item
   /// can progress or time is up.
-  mutating func finishSettling(at now: Moment, into effects: inout Effects) {
+  mutating func finishSettling() {
     guard partitions.isSettling else { return }
-    deferStuck(at: now, into: &effects)
+    deferStuck()
     let isProgressing = items.indices.contains { canProgress($0) }
     partitions.endDrains(isProgressing: isProgressing, at: now)
     guard let deadline = partitions.shutdown.deadline, !partitions.shutdown.hasDrained else { return }
@@ -72,7 +69,7 @@ extension Dispatcher {
 
   /// Whether the item can still end by waiting.
   /// It cannot while a device waits for a repetition or a stopped platform. Further quota may come at any moment; where
-  /// it will not, and there are retry topics, the device is deferred first.
+  /// it will not, the device is deferred first.
   private func canProgress(_ slot: Int) -> Bool {
     guard items[slot].isLive, partitions.isClosing(items[slot].origin) else { return false }
     switch items[slot].phase {
@@ -92,11 +89,11 @@ extension Dispatcher {
   }
 
   /// Gives back the partitions whose last commit has ended or timed out.
-  mutating func finishDrains(at now: Moment, into effects: inout Effects) {
+  mutating func finishDrains() {
     let finished = partitions.takeFinishedDrains(grace: configuration.times.lastCommitDeadline, at: now)
     guard !finished.isEmpty else { return }
     for drain in finished {
-      reportLeftWork(in: drain.partitions, into: &effects)
+      reportLeftWork(in: drain.partitions)
       partitions.close(drain)
       effects.group.completions.append(drain.rebalance)
     }
@@ -104,7 +101,7 @@ extension Dispatcher {
   }
 
   /// Reports the work that the next owner of these partitions will repeat.
-  private func reportLeftWork(in partitions: [TopicPartition], into effects: inout Effects) {
+  private mutating func reportLeftWork(in partitions: [TopicPartition]) {
     if let (uncommitted, reason) = self.partitions.uncommitted(in: partitions) {
       effects.alarm(.positionsLeft(uncommitted, reason: reason))
     }
@@ -133,9 +130,7 @@ extension Dispatcher {
   private mutating func giveUp(onlyUnstarted: Bool, where isUnwanted: (Origin) -> Bool) {
     var unwanted: [Int] = []
     for slot in items.indices where items[slot].isLive {
-      // A started item that is held in memory waits for its broadcast, not for answers: the drain must not wait for it.
-      let isWorking = items[slot].hasStarted && items[slot].phase != .resolving
-      if onlyUnstarted && (isWorking || items[slot].phase == .settling) { continue }
+      if onlyUnstarted && (items[slot].hasStarted || items[slot].phase == .settling) { continue }
       guard isUnwanted(items[slot].origin) else { continue }
       // The same send may also lie in a partition that stays.
       if !items[slot].moveToFollower(where: { !isUnwanted($0) }) { unwanted.append(slot) }

@@ -6,7 +6,7 @@ extension Dispatcher {
   private static let waitsInMemory = 4
 
   /// Hands pushes over as far as there is room.
-  mutating func handOver(at now: Moment, into effects: inout Effects) {
+  mutating func handOver() {
     guard !lanes.isEmpty else { return }
     lanes.beginRound()
     for turn in lanes.indices {
@@ -16,9 +16,9 @@ extension Dispatcher {
           most: configuration.limits.maximumPushesPerSender, lastSingle: lanes.lastSingle, at: now)
       {
         guard items.phase(of: ticket) == .queued else { continue }
-        if !lanes[sender].order.isEmpty, waitsItsTurn(ticket, at: now, into: &effects) { continue }
+        if !lanes[sender].order.isEmpty, waitsItsTurn(ticket) { continue }
         lanes[sender].beginAttempt(ticket, at: now.uptime)
-        submit(ticket, at: now, into: &effects)
+        submit(ticket)
         endProbe(ticket, of: sender)
         spendQuota(of: sender, for: ticket)
       }
@@ -37,14 +37,14 @@ extension Dispatcher {
 
   /// Hands one queued push over, unless it has expired, its device must be looked up again, or it
   /// cannot be rendered.
-  mutating func submit(_ ticket: Ticket, at now: Moment, into effects: inout Effects) {
+  mutating func submit(_ ticket: Ticket) {
     let (slot, index) = (ticket.slot, ticket.device)
     guard items.phase(of: ticket) != nil, let send = items[slot].send else { return }
     let expiresAt = items[slot].expiresAt
-    guard now.wall < expiresAt else { return expire(slot, index, at: now, into: &effects) }
+    guard now.wall < expiresAt else { return expire(slot, index) }
     let sender = items[slot].devices[index].sender
     let (attempts, checkedAt) = (items[slot].devices[index].history.attempts, items[slot].devices[index].checkedAt)
-    if needsRecheck(send, checkedAt: checkedAt, attempts: attempts, at: now) {
+    if needsRecheck(send, checkedAt: checkedAt, attempts: attempts) {
       items[slot][device: index].beginRecheck()
       lanes.beginCheck(ticket, of: sender)
       lookUps.appendRecheck(ticket)
@@ -66,7 +66,7 @@ extension Dispatcher {
     }
     switch rendering.result {
     case .success(let push): rendered = push
-    case .failure(let outcome): return judge(ticket, outcome, at: now, into: &effects)
+    case .failure(let outcome): return judge(ticket, outcome)
     }
     // A broadcast counts as dispatched when it is planned, not once for each page.
     if items[slot].submit(index, at: now), !items[slot].isPage {
@@ -99,27 +99,27 @@ extension Dispatcher {
   }
 
   /// Handles a push service's answers.
-  mutating func receive(_ results: [PushResult], from sender: Int, at now: Moment, into effects: inout Effects) {
+  mutating func receive(_ results: [PushResult], from sender: Int) {
     for result in results {
       let ticket = Ticket(rawValue: result.ticket)
       lanes.answered(ticket, by: sender, result.outcome, at: now.uptime)
       // Items that were given up get no result; their pushes still tell about the service.
       let isJudged = items.phase(of: ticket) == .inFlight
       if let change = lanes[sender].learn(from: result.outcome, about: ticket, at: now.uptime) {
-        changed(sender, change, reason: result.outcome.reason, at: now, into: &effects)
+        changed(sender, change, reason: result.outcome.reason)
       }
       guard isJudged else {
         endProbe(ticket, of: sender)
         continue
       }
       if result.outcome.status != 0 { items[ticket.slot].answered(ticket.device, at: now) }
-      judgeDevice(result.outcome, from: sender, about: ticket, into: &effects)
-      judge(ticket, result.outcome, at: now, into: &effects)
+      judgeDevice(result.outcome, from: sender, about: ticket)
+      judge(ticket, result.outcome)
     }
   }
 
   /// Follows the retry policy's decision on an outcome of the service, or of rendering.
-  private mutating func judge(_ ticket: Ticket, _ outcome: PushOutcome, at now: Moment, into effects: inout Effects) {
+  private mutating func judge(_ ticket: Ticket, _ outcome: PushOutcome) {
     let (slot, index) = (ticket.slot, ticket.device)
     let sender = items[slot].devices[index].sender
     var history = items[slot].devices[index].history
@@ -131,7 +131,7 @@ extension Dispatcher {
     let device = items[slot].devices[index].target.registration
     let isContradicted = items[slot][device: index].endHold(proofs: lanes[sender].trust.proofs)
     if isContradicted { history.contradictions += 1 }
-    let isAlone = isRefusedAlone(outcome, history, device, by: sender, at: now, into: &effects)
+    let isAlone = isRefusedAlone(outcome, history, device, by: sender)
     if outcome.verdict == .accepted { lanes[sender].acquit(device) }
     // It was refused beside others before: it does not wait for others again.
     if isAlone, !isContradicted, lanes[sender].trust.isOdd(device) { history.contradictions += 1 }
@@ -140,26 +140,26 @@ extension Dispatcher {
     let decision = configuration.retry.decide(
       outcome, on: items[slot].devices[index].target.platform, history: history,
       remaining: items[slot].expiresAt - now.wall, jitter: Double.random(in: 0..<1, using: &generator),
-      isAlone: isAlone, mayBeDeferred: deferral.hasRetryTopics)
+      isAlone: isAlone)
     if outcome.verdict == .malformed, let send = items[slot].send {
       effects.alarm(.malformed(send: send.id, sender: sender, reason: outcome.reason))
     }
     guard case .finish(let end) = decision else {
       items[slot][device: index].refused(reason: outcome.reason, status: outcome.status)
       effects.tallies.retries.append(Tallies.Retry(sender: sender, reason: outcome.reason))
-      guard isAlone else { return repeatLater(ticket, decision, outcome, history, at: now, into: &effects) }
+      guard isAlone else { return repeatLater(ticket, decision, outcome, history) }
       history = history.refusedAlone
       // If the credential is refused everywhere later, the push is held with the others.
       history.contradictions = min(history.contradictions, configuration.retry.maximumContradictions - 1)
       items[slot][device: index].waitAlone(proofs: lanes[sender].trust.proofs)
-      repeatLater(ticket, alone(decision, slot, history), outcome, history, at: now, into: &effects)
+      repeatLater(ticket, alone(decision, slot, history), outcome, history)
       return
     }
     items[slot][device: index].tried(history)
     // Refused for the configuration and not held: the push itself is at fault, and the answer says nothing about the
     // service.
     if outcome.verdict == .configurationError { lanes[sender].ignoreProbe() }
-    finish(slot, index, as: end, reason: outcome.reason, status: outcome.status, at: now, into: &effects)
+    finish(slot, index, as: end, reason: outcome.reason, status: outcome.status)
   }
 
   /// How long a push waits whose device alone is refused: at first in memory, where it is known whether other pushes
@@ -174,8 +174,7 @@ extension Dispatcher {
   /// Whether the service refuses the credential for this device only.
   /// The sender's new credential is tried first.
   private mutating func isRefusedAlone(
-    _ outcome: PushOutcome, _ history: RetryPolicy.History, _ device: RegistrationID, by sender: Int,
-    at now: Moment, into effects: inout Effects
+    _ outcome: PushOutcome, _ history: RetryPolicy.History, _ device: RegistrationID, by sender: Int
   ) -> Bool {
     guard outcome.scope == .credential, outcome.verdict == .configurationError || history.hasReauthenticated else {
       return false
@@ -187,8 +186,7 @@ extension Dispatcher {
   }
 
   private mutating func repeatLater(
-    _ ticket: Ticket, _ decision: RetryPolicy.Decision, _ outcome: PushOutcome, _ history: RetryPolicy.History,
-    at now: Moment, into effects: inout Effects
+    _ ticket: Ticket, _ decision: RetryPolicy.Decision, _ outcome: PushOutcome, _ history: RetryPolicy.History
   ) {
     let (slot, index) = (ticket.slot, ticket.device)
     let sender = items[slot].devices[index].sender
@@ -196,22 +194,22 @@ extension Dispatcher {
     let isPaused = items[slot].isPage && broadcasts.isPaused(slot)
     var history = history
     // Not at the policy's time, but with all others that wait for the service, behind the older ones.
-    if outcome.isOutage, lanes[sender].breaker.isOut, let delay = outageDelay(of: slot, index, at: now) {
+    if outcome.isOutage, lanes[sender].breaker.isOut, let delay = outageDelay(of: slot, index) {
       history.waits += 1
       items[slot][device: index].tried(history)
-      return deferInOrder(slot, index, for: delay, at: now, into: &effects)
+      return deferInOrder(slot, index, for: delay)
     }
-    if case .wait(let delay) = decision { keepOrder(slot, index, during: delay, outcome, at: now) }
+    if case .wait(let delay) = decision { keepOrder(slot, index, during: delay, outcome) }
     switch decision {
     case .finish: break
     case .again:
       if outcome.verdict == .reauthenticate { history.hasReauthenticated = true } else { history.quickRetries += 1 }
       items[slot][device: index].enqueue()
       if !isPaused { lanes[sender].enqueueFirst(ticket) }
-    case .wait(let delay) where delay > deferral.longestRest(isBulk: items[slot].isBulk) && deferral.hasRetryTopics:
+    case .wait(let delay) where delay > deferral.longestRest(isBulk: items[slot].isBulk):
       history.waits += 1
       items[slot][device: index].tried(history)
-      return deferDevice(slot, index, for: delay, at: now, into: &effects)
+      return deferDevice(slot, index, for: delay)
     case .wait(let delay):
       history.waits += 1
       items[slot][device: index].rest()
@@ -223,7 +221,7 @@ extension Dispatcher {
       // The order of first attempts, which users are promised, stays that of the queue.
       if !isPaused { lanes[sender].enqueue(ticket) }
       if let change = lanes[sender].stop(at: now.uptime) {
-        changed(sender, change, reason: outcome.reason, at: now, into: &effects)
+        changed(sender, change, reason: outcome.reason)
       }
     }
     items[slot][device: index].tried(history)
@@ -232,25 +230,20 @@ extension Dispatcher {
 
   /// Queues a device whose rest is over.
   /// A device of a paused page is queued when the page continues.
-  mutating func endRest(_ ticket: Ticket, at now: Moment, into effects: inout Effects) {
+  mutating func endRest(_ ticket: Ticket) {
     guard items.phase(of: ticket) == .resting else { return }
-    guard items[ticket.slot].devices[ticket.device].sender >= 0 else {
-      return deferUnserved(ticket.slot, ticket.device, at: now, into: &effects)
-    }
     items[ticket.slot][device: ticket.device].enqueue()
     if items[ticket.slot].isPage, broadcasts.isPaused(ticket.slot) { return }
     lanes[items[ticket.slot].devices[ticket.device].sender].enqueue(ticket)
   }
 
   /// Handles a change of the lane's circuit breaker.
-  private mutating func changed(
-    _ sender: Int, _ change: PlatformLane.Change, reason: String, at now: Moment, into effects: inout Effects
-  ) {
+  private mutating func changed(_ sender: Int, _ change: PlatformLane.Change, reason: String) {
     lanes[sender].reason = reason
     switch change {
     case .recovered:
       effects.alarm(.senderResumed(sender: sender))
-      rememberQueue(of: sender, at: now)
+      rememberQueue(of: sender)
     case .unavailable:
       effects.alarm(.serviceUnavailable(sender: sender, reason: reason))
       passFirstAttempts(of: sender)
@@ -270,12 +263,12 @@ extension Dispatcher {
 
   /// Stops waiting for silent services long before their pushes expire.
   /// Otherwise every send of a user would wait for the one before on all platforms until then.
-  mutating func watchSilence(at now: Moment, into effects: inout Effects) {
+  mutating func watchSilence() {
     for sender in lanes.indices {
       let (isNoticed, change) = lanes[sender].watchSilence(
         patience: configuration.circuit.patience, crowd: configuration.limits.maximumRecords / 2, at: now.uptime)
       if isNoticed { passOpenFirstAttempts(of: sender) }
-      if let change { changed(sender, change, reason: "Silence", at: now, into: &effects) }
+      if let change { changed(sender, change, reason: "Silence") }
     }
   }
 
@@ -291,13 +284,13 @@ extension Dispatcher {
   }
 
   /// Ends the pushes that expire in the queues of stopped platforms: no other step looks at them.
-  mutating func expireStopped(at now: Moment, into effects: inout Effects) {
+  mutating func expireStopped() {
     for sender in lanes.indices where lanes[sender].isStopped {
       for ticket in lanes[sender].takeQueue() where items.phase(of: ticket) == .queued {
         if now.wall < items[ticket.slot].expiresAt {
           lanes[sender].enqueue(ticket)
         } else {
-          expire(ticket.slot, ticket.device, at: now, into: &effects)
+          expire(ticket.slot, ticket.device)
         }
       }
     }
@@ -305,9 +298,7 @@ extension Dispatcher {
 
   /// Notes what the answer says about its device.
   /// A device reported dead is held for up to a second before it is unregistered.
-  private mutating func judgeDevice(
-    _ outcome: PushOutcome, from sender: Int, about ticket: Ticket, into effects: inout Effects
-  ) {
+  private mutating func judgeDevice(_ outcome: PushOutcome, from sender: Int, about ticket: Ticket) {
     // A handle that the caller named is not a registration: whoever invents handles must not decide about those of
     // others.
     guard let device = items.device(ticket), device.isRegistered else { return }

@@ -15,16 +15,14 @@ extension Dispatcher {
   }
 
   /// Takes in a deferred record that has come back.
-  mutating func begin(
-    _ retry: RetryRecord, hub: Int, record: ConsumedRecord, origin: Origin, at now: Moment, into effects: inout Effects
-  ) {
+  mutating func begin(_ retry: RetryRecord, hub: Int, record: ConsumedRecord, origin: Origin) {
     let bytes = record.value.count
     guard let slot = admit(retry.identity, hub: hub, origin: origin, bytes: bytes) else { return }
     if retry.send.isBroadcast {
       readmissions.keep(retry, bytes: bytes, for: slot)
       effects.questions.append(.course(items.ticket(slot), retry.broadcast))
     } else if items.held.devices < configuration.limits.maximumDevices, !readmissions.hasAwaitingDevices {
-      resume(retry, in: slot, at: now, into: &effects)
+      resume(retry, in: slot)
     } else {
       readmissions.keep(retry, bytes: bytes, for: slot)
       readmissions.awaitDevices(items.ticket(slot))
@@ -32,17 +30,15 @@ extension Dispatcher {
   }
 
   /// Continues records that waited for room for their devices, as far as there is room now.
-  mutating func readmitAwaitingDevices(at now: Moment, into effects: inout Effects) {
+  mutating func readmitAwaitingDevices() {
     while items.held.devices < configuration.limits.maximumDevices, let ticket = readmissions.popAwaitingDevices() {
       guard items.isResolving(ticket), let retry = readmissions.take(ticket.slot) else { continue }
-      resume(retry, in: ticket.slot, at: now, into: &effects)
+      resume(retry, in: ticket.slot)
     }
   }
 
   /// The control of the broadcast whose record has come back is known.
-  mutating func steered(
-    _ ticket: Ticket, _ control: BroadcastControl, at now: Moment, into effects: inout Effects
-  ) {
+  mutating func steered(_ ticket: Ticket, _ control: BroadcastControl) {
     let slot = ticket.slot
     guard items.isResolving(ticket) else { return }
     readmissions.follow(control.rate, slot)
@@ -51,13 +47,13 @@ extension Dispatcher {
     switch control.state {
     case .running:
       deferral.endPause(of: retry.broadcast)
-      awaitSlot(ticket, record, at: now, into: &effects)
+      awaitSlot(ticket, record)
     case .paused:
       // An expired record ends like any other; one that expires meanwhile is not pushed first.
       let expiresAt = expiry(of: retry.send)
-      guard now.wall < expiresAt, mayWait else { return readmissions.awaitDevices(ticket) }
+      guard now.wall < expiresAt else { return readmissions.awaitDevices(ticket) }
       let delay = deferral.delay(ofPaused: retry.broadcast, until: expiresAt, at: now)
-      deferAgain(slot, for: delay, at: now, into: &effects)
+      deferAgain(slot, for: delay)
     case .cancelled:
       deferral.endPause(of: retry.broadcast)
       _ = readmissions.take(slot)
@@ -65,28 +61,20 @@ extension Dispatcher {
       let status = StatusRecord(
         of: retry.send, as: .cancelled, pagePart(retry.statusPart, of: retry.send),
         devices: retry.devices.compactMap(\.whenCancelled), at: now.wall, times: retry.times)
-      produce(status, of: .page, for: slot, into: &effects)
+      produce(status, of: .page, for: slot)
     }
-  }
-
-  /// Whether a record may wait for its broadcast. Without retry topics it waits in memory, and does so only while there
-  /// is room and its partition does not fall behind: otherwise a few of them would stop all reading.
-  private var mayWait: Bool {
-    deferral.hasRetryTopics || !(items.held.isShortOfRoom(configuration.limits) || partitions.spans.isFarBehind)
   }
 
   /// Lets a page's record wait for a slot, or defers it again if the waiting records would take the
   /// room of others.
-  private mutating func awaitSlot(
-    _ ticket: Ticket, _ record: Readmissions.Record, at now: Moment, into effects: inout Effects
-  ) {
+  private mutating func awaitSlot(_ ticket: Ticket, _ record: Readmissions.Record) {
     let retry = record.retry
-    guard let room = room(for: retry, in: ticket.slot, at: now) else { return readmissions.awaitDevices(ticket) }
+    guard let room = room(for: retry, in: ticket.slot) else { return readmissions.awaitDevices(ticket) }
     let expiresAt = expiry(of: retry.send)
-    if readmissions.isCrowded(by: record.bytes, limits: configuration.limits), let delay = deferral.shortest,
-      let back = deferral.backAgain(at: now), back < expiresAt
+    if readmissions.isCrowded(by: record.bytes, limits: configuration.limits),
+      deferral.backAgain(at: now) < expiresAt
     {
-      return deferAgain(ticket.slot, for: delay, at: now, into: &effects)
+      return deferAgain(ticket.slot, for: deferral.shortest)
     }
     readmissions.awaitSlot(
       Readmissions.Awaiting(
@@ -96,40 +84,24 @@ extension Dispatcher {
   /// Defers again the records that have waited long for a slot, and all of them when reading has
   /// run far ahead. Meanwhile the positions of their partitions stand still, and the worker does not ask whether their
   /// broadcast still runs. Records that would expire before they return stay.
-  mutating func deferAwaitingSlot(at now: Moment, into effects: inout Effects) {
-    guard !readmissions.awaitingSlot.isEmpty, let delay = deferral.shortest, let back = deferral.backAgain(at: now)
-    else { return }
+  mutating func deferAwaitingSlot() {
+    guard !readmissions.awaitingSlot.isEmpty else { return }
     let overdue = readmissions.takeOverdue(
       items: items, since: now.uptime - configuration.times.longestRest.milliseconds, all: partitions.spans.isFarBehind,
-      back: back)
-    for next in overdue { deferAgain(next.ticket.slot, for: delay, at: now, into: &effects) }
+      back: deferral.backAgain(at: now))
+    for next in overdue { deferAgain(next.ticket.slot, for: deferral.shortest) }
   }
 
   /// Writes the item's record again unchanged, to come back after that delay.
-  private mutating func deferAgain(_ slot: Int, for delay: Duration, at now: Moment, into effects: inout Effects) {
+  private mutating func deferAgain(_ slot: Int, for delay: Duration) {
     guard let retry = readmissions.take(slot)?.deferredAgain(until: now.wall + delay) else { return }
-    guard deferral.hasRetryTopics else { return hold(retry, in: slot, at: now) }
     items.settle(slot, records: 1)
-    produce(retry, for: slot, at: now, into: &effects)
-  }
-
-  /// Keeps a page's record in memory until it is due and frees its slot: there are no retry topics.
-  /// The record comes from a topic that is no longer configured. When it is due, the worker asks for the broadcast's
-  /// control state as for a record that comes back. The record's offset settles only with its last device.
-  mutating func hold(_ retry: RetryRecord, in slot: Int, at now: Moment) {
-    readmissions.release(slot, of: items[slot].hub)
-    items[slot].arriveAgain()
-    var retry = retry
-    retry.writtenAt = now.wall
-    readmissions.keep(retry, bytes: items[slot].source.bytes, for: slot)
-    broadcasts.askLater(
-      .course(items.ticket(slot), retry.broadcast),
-      at: now.uptime + max(0, (retry.notBefore - now.wall).milliseconds))
+    produce(retry, for: slot)
   }
 
   /// The slot that the record takes; nil if none of its devices can be pushed to soon, or no page
   /// deferred it.
-  private func room(for retry: RetryRecord, in slot: Int, at now: Moment) -> ReadmissionSlot? {
+  private func room(for retry: RetryRecord, in slot: Int) -> ReadmissionSlot? {
     guard isOfPage(retry) else { return nil }
     let rate = retry.send.maximumPerSecond
     let soon = now.wall + (rate == nil ? configuration.times.longestRest : Permits.span)
@@ -155,7 +127,7 @@ extension Dispatcher {
 
   /// Continues pages' records as far as there are slots, and asks for permits for those of
   /// broadcasts with a rate.
-  mutating func readmitAwaitingSlot(at now: Moment, into effects: inout Effects) {
+  mutating func readmitAwaitingSlot() {
     while items.held.devices < configuration.limits.maximumDevices,
       let next = readmissions.nextAdmission(
         items: items, hubs: table.hubs.count, most: configuration.broadcasts.pageDevices)
@@ -163,65 +135,62 @@ extension Dispatcher {
       let slot = next.ticket.slot
       guard items.isResolving(next.ticket), let record = readmissions.record(of: slot) else { continue }
       let retry = record.retry
-      holdRoom(for: retry, in: slot, next.slot, at: now)
+      holdRoom(for: retry, in: slot, next.slot)
       guard let rate = retry.send.maximumPerSecond, now.wall < expiry(of: retry.send) else {
         _ = readmissions.take(slot)
-        resume(retry, in: slot, at: now, into: &effects)
+        resume(retry, in: slot)
         continue
       }
       // At most a second's permits: the last worker's permits reach as far ahead as all workers' reservations together.
-      let count = room(for: retry, in: slot, at: now)?.weight ?? 1
+      let count = room(for: retry, in: slot)?.weight ?? 1
       effects.questions.append(.permits(next.ticket, count, retry.broadcast, perSecond: rate))
     }
   }
 
   /// The permits of a readmitted record are known.
-  mutating func permitted(_ ticket: Ticket, _ permits: Permits, at now: Moment, into effects: inout Effects) {
+  mutating func permitted(_ ticket: Ticket, _ permits: Permits) {
     guard items.isResolving(ticket), let retry = readmissions.take(ticket.slot) else { return }
-    resume(retry, in: ticket.slot, permits: permits, at: now, into: &effects)
+    resume(retry, in: ticket.slot, permits: permits)
   }
 
   /// Remembers the part of the send and takes the readmission slot until the item is vacated.
   /// Calling it again has no effect.
-  private mutating func holdRoom(for retry: RetryRecord, in slot: Int, _ room: ReadmissionSlot?, at now: Moment) {
+  private mutating func holdRoom(for retry: RetryRecord, in slot: Int, _ room: ReadmissionSlot?) {
     guard items[slot].resumed == nil else { return }
     items[slot].resume(
       WorkItem.Resumed(
         part: retry.part, parts: retry.parts, attempt: retry.attempt, deferrals: retry.deferrals,
-        cameEarly: cameEarly(retry, at: now), counts: retry.counts),
+        cameEarly: cameEarly(retry), counts: retry.counts),
       isReadmitted: room != nil)
     if let room { readmissions.occupy(room, for: slot, of: items[slot].hub) }
   }
 
   /// Whether the record came back more than `longestRest` too early: before its time and before the
   /// longest delay had passed.
-  private func cameEarly(_ retry: RetryRecord, at now: Moment) -> Bool {
-    let longestHold = (retry.writtenAt ?? now.wall) + (deferral.longest ?? .zero)
+  private func cameEarly(_ retry: RetryRecord) -> Bool {
+    let longestHold = (retry.writtenAt ?? now.wall) + deferral.longest
     return min(retry.notBefore, longestHold) > now.wall + configuration.times.longestRest
   }
 
   /// Continues the record's devices.
   /// With a rate, it pushes only to devices with a permit, one after another.
-  private mutating func resume(
-    _ retry: RetryRecord, in slot: Int, permits: Permits? = nil, at now: Moment, into effects: inout Effects
-  ) {
+  private mutating func resume(_ retry: RetryRecord, in slot: Int, permits: Permits? = nil) {
     let hub = items[slot].hub
     var times = retry.times
     times.add(SendTimes(consumed: now.wall))
     items[slot].hold(retry.send, until: expiry(of: retry.send), times: times)
-    beginTrace(slot, retry.send, isPage: retry.parts > 1 || isOfPage(retry), at: now)
-    holdRoom(for: retry, in: slot, nil, at: now)
-    let longestRest = deferral.hasRetryTopics ? configuration.times.longestRest : nil
+    beginTrace(slot, retry.send, isPage: retry.parts > 1 || isOfPage(retry))
+    holdRoom(for: retry, in: slot, nil)
     // Not kept in a variable: a second reference would copy all devices with the first change.
     items.dispatch(
       slot,
       retry.devices.map { device in
         DeviceProgress(
           device, sender: table.sender(hub: hub, platform: device.platform), acceptedAt: retry.send.acceptedAt,
-          longestRest: longestRest, at: now)
+          longestRest: configuration.times.longestRest, at: now)
       }, isBulk: retry.parts > 1 || isOfPage(retry))
-    if let rate = retry.send.maximumPerSecond, isOfPage(retry), now.wall < items[slot].expiresAt, mayWait {
-      space(slot, permits ?? Permits(count: 0, from: now.wall, perSecond: rate), at: now)
+    if let rate = retry.send.maximumPerSecond, isOfPage(retry), now.wall < items[slot].expiresAt {
+      space(slot, permits ?? Permits(count: 0, from: now.wall, perSecond: rate))
     }
     // Every device stays open until the last one is looked at here: closing the last open one settles the item.
     for index in items[slot].devices.indices {
@@ -229,16 +198,16 @@ extension Dispatcher {
         items[slot].devices[index].phase, items[slot].devices[index].sender, items[slot].devices[index].due
       )
       switch phase {
-      case .done: closeDevice(slot, at: now, into: &effects)
-      case .deferred: deferDevice(slot, index, for: .milliseconds(due - now.uptime), at: now, into: &effects)
+      case .done: closeDevice(slot)
+      case .deferred: deferDevice(slot, index, for: .milliseconds(due - now.uptime))
       case .queued where sender < 0, .resting where sender < 0:
-        deferUnserved(slot, index, at: now, into: &effects)
+        deferUnserved(slot, index)
       case .withdrawn: break
       case .resting: lanes[sender].rest(items.ticket(slot, device: index), until: due)
       case .queued, .checking, .inFlight, .waiting:
         // At once, not with the next sweep: there is no room here for more than one page.
-        if items[slot].isBulk, !lanes[sender].mayPush(at: now), let delay = outageDelay(of: slot, index, at: now) {
-          deferDevice(slot, index, for: delay, at: now, into: &effects)
+        if items[slot].isBulk, !lanes[sender].mayPush(at: now), let delay = outageDelay(of: slot, index) {
+          deferDevice(slot, index, for: delay)
         } else {
           enqueue(slot, index)
         }
@@ -250,13 +219,11 @@ extension Dispatcher {
   /// allows. Devices without a permit come back later and ask again: a late permit would be used together with others.
   /// The same applies to devices whose time is too far ahead to rest here, and to those of stopped platforms, when the
   /// outage may be over.
-  private mutating func space(_ slot: Int, _ permits: Permits, at now: Moment) {
-    let shortest = deferral.shortest ?? DeferralPolicy.shortestHold
-    let untilProbed = deferral.shortest ?? configuration.times.outageProbeInterval
+  private mutating func space(_ slot: Int, _ permits: Permits) {
     // Permits far ahead were reserved before the clock was set back.
     let isAhead = permits.from > now.wall + PushQuota.horizon
     let from = now.uptime + (isAhead ? 0 : (permits.from - now.wall).milliseconds)
-    let rest = max(now.uptime + shortest.milliseconds, from + Int64(permits.count * 1000 / permits.perSecond))
+    let rest = max(now.uptime + deferral.shortest.milliseconds, from + Int64(permits.count * 1000 / permits.perSecond))
     var number = 0
     for index in items[slot].devices.indices {
       let device = items[slot].devices[index]
@@ -264,7 +231,7 @@ extension Dispatcher {
       let mayPush = lanes[device.sender].mayPush(at: now)
       let isPermitted =
         number < permits.count && mayPush && device.due <= max(now.uptime, from) + Permits.span.milliseconds
-      let later = mayPush ? rest : now.uptime + (outageDelay(of: slot, index, at: now) ?? untilProbed).milliseconds
+      let later = mayPush ? rest : now.uptime + (outageDelay(of: slot, index) ?? deferral.shortest).milliseconds
       let due = max(device.due, isPermitted ? from + Int64(number * 1000 / permits.perSecond) : later)
       let isToLeave = !isPermitted || due > now.uptime + configuration.times.longestRest.milliseconds
       items[slot][device: index].reschedule(

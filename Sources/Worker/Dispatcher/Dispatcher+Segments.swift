@@ -11,20 +11,17 @@ import RDKafka
 /// as many readmitted devices as a page has.
 extension Dispatcher {
   /// Takes in a segment.
-  mutating func begin(
-    _ segment: SegmentRecord, hub: Int, record: ConsumedRecord, origin: Origin, into effects: inout Effects
-  ) {
+  mutating func begin(_ segment: SegmentRecord, hub: Int, record: ConsumedRecord, origin: Origin) {
     let bytes = record.value.count
     guard let slot = admit(segment.identity, hub: hub, origin: origin, bytes: bytes, as: .segment) else { return }
     let broadcast = BroadcastID(hub: segment.send.hub, send: segment.send.identity)
     items[slot].hold(segment.send, until: expiry(of: segment.send), times: SendTimes())
-    broadcasts.begin(
-      SegmentWalk(broadcast: broadcast, pages: segment.pages, ahead: segment.range), items.ticket(slot))
-    takePages(slot, into: &effects)
+    broadcasts.begin(SegmentWalk(broadcast: broadcast, pages: segment.pages, ahead: segment.range), items.ticket(slot))
+    takePages(slot)
   }
 
   /// Takes the next pages of a segment in hand. A segment without further pages is done.
-  private mutating func takePages(_ slot: Int, into effects: inout Effects) {
+  private mutating func takePages(_ slot: Int) {
     guard let broadcast = broadcasts[walk: slot]?.broadcast else { return }
     guard let next = broadcasts[walk: slot]?.takePages() else { return conclude(slot) }
     items[slot].walk()
@@ -32,14 +29,14 @@ extension Dispatcher {
   }
 
   /// Handles the answer which of a segment's next pages are finished.
-  mutating func resumeSegment(_ ticket: Ticket, _ range: Range<Int>, finished: [Int], into effects: inout Effects) {
+  mutating func resumeSegment(_ ticket: Ticket, _ range: Range<Int>, finished: [Int]) {
     guard items.isCurrent(ticket), broadcasts[walk: ticket.slot] != nil else { return }
     broadcasts[walk: ticket.slot]?.resume(range, finished: Set(finished))
-    if broadcasts[walk: ticket.slot]?.rest.isEmpty == true { takePages(ticket.slot, into: &effects) }
+    if broadcasts[walk: ticket.slot]?.rest.isEmpty == true { takePages(ticket.slot) }
   }
 
   /// Goes on with the open pages, opens the next ones, and asks for the broadcasts' controls.
-  mutating func walkSegments(at now: Moment, into effects: inout Effects) {
+  mutating func walkSegments() {
     guard !broadcasts.isIdle else { return }
     broadcasts.forgetClosedPages(items: items)
     if let asked = broadcasts.requestSteering(
@@ -47,13 +44,13 @@ extension Dispatcher {
     {
       effects.questions.append(.courses(asked))
     }
-    steerPages(at: now, into: &effects)
-    turnPages(at: now, into: &effects)
-    if !partitions.isShuttingDown { openPages(at: now, into: &effects) }
+    steerPages()
+    turnPages()
+    if !partitions.isShuttingDown { openPages() }
   }
 
   /// Applies the controls of their broadcasts to the open pages.
-  private mutating func steerPages(at now: Moment, into effects: inout Effects) {
+  private mutating func steerPages() {
     var paused = 0
     for ticket in broadcasts.openPages {
       let slot = ticket.slot
@@ -63,7 +60,7 @@ extension Dispatcher {
       guard items[slot].phase == .dispatching, broadcasts.isPaused(slot) else { continue }
       let count = items[slot].devices.count
       if paused + count > configuration.limits.maximumDevices / 4 {
-        leave(slot, at: now, into: &effects)
+        leave(slot)
       } else {
         paused += count
       }
@@ -71,30 +68,30 @@ extension Dispatcher {
   }
 
   /// Gives each open page its turn.
-  private mutating func turnPages(at now: Moment, into effects: inout Effects) {
+  private mutating func turnPages() {
     var (hasTurn, next) = (true, PageTurn.none)
     var slow = Set<BroadcastID>()
     for ticket in broadcasts.openPages {
       let slot = ticket.slot
       guard let page = broadcasts[page: slot] else { continue }
       if page.state == .leaving, items[slot].phase == .dispatching {
-        goOn(slot, .whole, at: now, into: &effects)
+        goOn(slot, .whole)
         continue
       }
       // A paused page takes no turn, unless only its status is left.
       guard
         !page.isPaused || (page.isExhausted && items[slot].openDevices == 0) || items[slot].phase == .settling
       else { continue }
-      let waitsForQuota = waitsForQuota(slot, at: now)
+      let waitsForQuota = waitsForQuota(slot)
       // Its devices of platforms without the quota need not wait.
       let goesOn = waitsForQuota && !slow.contains(page.broadcast)
       // Two pages of a broadcast would only share its rate, and a crash would repeat both.
-      if waitsForQuota || waitsForRate(slot, page, at: now) { slow.insert(page.broadcast) }
+      if waitsForQuota || waitsForRate(slot, page) { slow.insert(page.broadcast) }
       let isNext = hasTurn && !slow.contains(page.broadcast)
       if items[slot].phase == .dispatching {
-        goOn(slot, isNext || goesOn ? .whole : next, at: now, into: &effects)
+        goOn(slot, isNext || goesOn ? .whole : next)
       }
-      next = isNext ? turn(behind: slot, at: now) : .none
+      next = isNext ? nextTurn(behind: slot) : .none
       // The turn lasts until the store has noted that the page is finished.
       if isNext { hasTurn = false }
     }
@@ -102,8 +99,8 @@ extension Dispatcher {
 
   /// Opens pages until one is being pushed and one is looked up.
   /// Paused pages do not count; nor do a few of the pages that wait for their rate or a quota.
-  private mutating func openPages(at now: Moment, into effects: inout Effects) {
-    let (pages, slow) = countOpenPages(at: now)
+  private mutating func openPages() {
+    let (pages, slow) = countOpenPages()
     var open = pages
     var ending: Int?
     for _ in 0..<broadcasts.segments.count where open < 2 {
@@ -121,15 +118,15 @@ extension Dispatcher {
         let already = ending ?? broadcasts.endingPages(items: items)
         let fits = already + walk.rest.count <= SegmentWalk.mostPages
         ending = fits ? already + walk.rest.count : already
-        if fits { endSegment(ticket.slot, as: end, at: now, into: &effects) }
+        if fits { endSegment(ticket.slot, as: end) }
         continue
       }
       switch control {
       case .running:
-        openPage(of: ticket, at: now)
+        openPage(of: ticket)
         open += 1
         if let page = broadcasts.openPages.last, open <= 2 {
-          goOn(page.slot, open == 1 ? .whole : .none, at: now, into: &effects)
+          goOn(page.slot, open == 1 ? .whole : .none)
         }
       case .paused: broadcasts.setLastSegmentApart()
       case .cancelled, nil: break
@@ -137,13 +134,13 @@ extension Dispatcher {
     }
   }
 
-  private func countOpenPages(at now: Moment) -> (open: Int, slow: Set<BroadcastID>) {
+  private func countOpenPages() -> (open: Int, slow: Set<BroadcastID>) {
     var (open, slow) = (0, Set<BroadcastID>())
     for ticket in broadcasts.openPages {
       // A page behind one that waits has no turn before it, and blocks no other.
       guard let page = broadcasts[page: ticket.slot], !page.isPaused, !slow.contains(page.broadcast) else { continue }
       if slow.count < BroadcastWalker.mostSlowPages,
-        waitsForRate(ticket.slot, page, at: now) || waitsForQuota(ticket.slot, at: now)
+        waitsForRate(ticket.slot, page) || waitsForQuota(ticket.slot)
       {
         slow.insert(page.broadcast)
       } else {
@@ -155,13 +152,13 @@ extension Dispatcher {
 
   /// Whether the page can do nothing until its broadcast's rate allows more pushes.
   /// An expired page is ended.
-  private func waitsForRate(_ slot: Int, _ page: OpenPage, at now: Moment) -> Bool {
+  private func waitsForRate(_ slot: Int, _ page: OpenPage) -> Bool {
     items[slot].phase == .dispatching && items[slot].openDevices == 0 && now.wall < items[slot].expiresAt
       && page.waitsForRate(at: now)
   }
 
   /// Whether all queued devices of the page wait for a quota: the others need no turn meanwhile.
-  private func waitsForQuota(_ slot: Int, at now: Moment) -> Bool {
+  private func waitsForQuota(_ slot: Int) -> Bool {
     let hub = items[slot].hub
     guard items[slot].phase == .dispatching, items[slot].openDevices > 0,
       SenderTable.places(of: hub).contains(where: { lanes[$0].quota.isDry(at: now.wall) && lanes[$0].hasQueuedBulk })
@@ -174,7 +171,7 @@ extension Dispatcher {
     return isWaiting
   }
 
-  private mutating func openPage(of segment: Ticket, at now: Moment) {
+  private mutating func openPage(of segment: Ticket) {
     guard let walk = broadcasts[walk: segment.slot], let send = items[segment.slot].send,
       let number = broadcasts[walk: segment.slot]?.openPage()
     else { return }
@@ -183,16 +180,14 @@ extension Dispatcher {
     let source = WorkItem.Source(origin: items[segment.slot].origin, hub: items[segment.slot].hub)
     let slot = items.occupy(source, as: .page)
     items[slot].hold(send, until: expiresAt, times: SendTimes(consumed: now.wall))
-    beginTrace(slot, send, isPage: true, at: now)
+    beginTrace(slot, send, isPage: true)
     items.dispatch(slot, [], isBulk: true)
     broadcasts.open(page, items.ticket(slot))
   }
 
   /// Ends a segment's pages in hand without pushing them.
   /// One status record tells of each run of pages, so that the account adds up.
-  private mutating func endSegment(
-    _ slot: Int, as state: StatusRecord.State, at now: Moment, into effects: inout Effects
-  ) {
+  private mutating func endSegment(_ slot: Int, as state: StatusRecord.State) {
     guard let walk = broadcasts[walk: slot], let send = items[slot].send else { return }
     broadcasts[walk: slot]?.end()
     let runs = walk.runs
@@ -200,7 +195,7 @@ extension Dispatcher {
     for run in runs {
       let part = pagePart(StatusPart(part: run.lowerBound, parts: walk.pages), of: send)
       let status = StatusRecord(of: send, as: state, part, span: run.count, devices: [], at: now.wall)
-      produce(status, of: .page, for: slot, into: &effects)
+      produce(status, of: .page, for: slot)
     }
   }
 
@@ -212,13 +207,13 @@ extension Dispatcher {
 
   /// Handles the store's note that a page, or a segment's pages ended without being pushed, are
   /// finished.
-  mutating func finished(_ ticket: Ticket, into effects: inout Effects) {
+  mutating func finished(_ ticket: Ticket) {
     guard items.isCurrent(ticket) else { return }
-    guard let page = broadcasts[page: ticket.slot] else { return takePages(ticket.slot, into: &effects) }
+    guard let page = broadcasts[page: ticket.slot] else { return takePages(ticket.slot) }
     broadcasts.close(ticket)
     vacate(ticket.slot)
     guard items.isCurrent(page.segment), broadcasts[walk: page.segment.slot] != nil else { return }
     broadcasts[walk: page.segment.slot]?.finishPage()
-    if broadcasts[walk: page.segment.slot]?.rest.isEmpty == true { takePages(page.segment.slot, into: &effects) }
+    if broadcasts[walk: page.segment.slot]?.rest.isEmpty == true { takePages(page.segment.slot) }
   }
 }

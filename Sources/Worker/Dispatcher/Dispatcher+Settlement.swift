@@ -4,11 +4,8 @@ import RDKafka
 /// Settlement: from a device's result to the settled offset.
 extension Dispatcher {
   /// Gives the device its result.
-  mutating func finish(
-    _ slot: Int, _ index: Int, as outcome: DeviceResult.Outcome, reason: String, status: Int, at now: Moment,
-    into effects: inout Effects
-  ) {
-    forgetOrder(slot, index, at: now)
+  mutating func finish(_ slot: Int, _ index: Int, as outcome: DeviceResult.Outcome, reason: String, status: Int) {
+    forgetOrder(slot, index)
     items[slot][device: index].finish(as: outcome, reason: reason, status: status)
     if let acceptedAt = items[slot].send?.acceptedAt {
       effects.tallies.results.append(
@@ -20,29 +17,29 @@ extension Dispatcher {
       traces.finished(slot, on: items[slot].devices[index].target.platform, as: outcome, status: status, at: now.wall)
     }
     passFirstAttempt(slot, index)
-    closeDevice(slot, at: now, into: &effects)
+    closeDevice(slot)
   }
 
   /// Ends a device whose send has expired.
-  mutating func expire(_ slot: Int, _ index: Int, at now: Moment, into effects: inout Effects) {
+  mutating func expire(_ slot: Int, _ index: Int) {
     let (reason, status) = (items[slot].devices[index].reason, items[slot].devices[index].status)
-    finish(slot, index, as: .expired, reason: reason, status: status, at: now, into: &effects)
+    finish(slot, index, as: .expired, reason: reason, status: status)
   }
 
   /// Closes a device that has its result or is deferred.
   /// The item settles with its last open device; a page only after its last device was looked up, too: see
   /// `walkSegments`.
-  mutating func closeDevice(_ slot: Int, at now: Moment, into effects: inout Effects) {
+  mutating func closeDevice(_ slot: Int) {
     guard items[slot].closeDevice(), !items[slot].isPage else { return }
     let wasNeverSent =
       !items[slot].hasStarted && items[slot].resumed?.counts.isEmpty ?? true
       && items[slot].devices.allSatisfy { $0.phase == .done && $0.outcome == .expired && $0.history.attempts == 0 }
-    settle(slot, as: wasNeverSent ? .expired : .settled, at: now, into: &effects)
+    settle(slot, as: wasNeverSent ? .expired : .settled)
   }
 
   /// Ends the item: writes its status and retry records, and frees what is not needed until Kafka
   /// has them.
-  mutating func settle(_ slot: Int, as state: StatusRecord.State, at now: Moment, into effects: inout Effects) {
+  mutating func settle(_ slot: Int, as state: StatusRecord.State) {
     guard let send = items[slot].send else { return }
     let resumed = items[slot].resumed
     let pieces = StatusParts(
@@ -53,7 +50,6 @@ extension Dispatcher {
     if resumed == nil, part.parts > 1 { part.attempt = AttemptID.random(using: &generator) }
     let traceparent = items[slot].isTraced ? traces.traceparent(of: slot) : nil
     var isDeferred = false
-    var held: RetryRecord?
     for number in 0..<pieces.count {
       let devices = items[slot].devices[pieces[number]]
       part.part = resumed?.part ?? number
@@ -62,17 +58,17 @@ extension Dispatcher {
         let retry = RetryRecord(
           devices, of: send, part, deferrals: (resumed?.deferrals ?? 0) + 1, cameEarly: resumed?.cameEarly ?? false,
           times: items[slot].times, at: now)
-        if deferral.hasRetryTopics { produce(retry, for: slot, at: now, into: &effects) } else { held = retry }
+        produce(retry, for: slot)
       } else {
         let status = StatusRecord(
           of: send, as: state, part,
           devices: devices.count == 1 || items[slot].isBulk
             ? devices.map { $0.result } : devices.map { $0.timedResult(at: now) },
           at: now.wall, traceparent: traceparent, times: items[slot].times)
-        produceStatus(status, for: slot, into: &effects)
+        produceStatus(status, for: slot)
       }
     }
-    if items[slot].isTraced { endTrace(slot, of: send, as: isDeferred ? nil : state, at: now, into: &effects) }
+    if items[slot].isTraced { endTrace(slot, of: send, as: isDeferred ? nil : state) }
     items.settle(slot, records: pieces.count)
     // A send in several parts counts at its first settlement only; otherwise it would count once for each deferred
     // part.
@@ -80,21 +76,18 @@ extension Dispatcher {
       effects.tallies.settled.append(Tallies.Settled(hub: items[slot].hub, state: state))
     }
     advanceLane(slot)
-    if let held { hold(held, in: slot, at: now) }
   }
 
   /// Ends the item's span; `state` is nil if it is deferred.
-  mutating func endTrace(
-    _ slot: Int, of send: SendRequest, as state: StatusRecord.State?, at now: Moment, into effects: inout Effects
-  ) {
+  mutating func endTrace(_ slot: Int, of send: SendRequest, as state: StatusRecord.State?) {
     let topic = partitions.offsets.partition(of: items[slot].origin)?.topic ?? topics.sends
     effects.spans += traces.end(
       slot, of: send, as: state?.rawValue ?? "deferred", topic: topic, at: now.wall, using: &generator)
   }
 
   /// Writes an item's remaining work to a retry topic.
-  mutating func produce(_ retry: RetryRecord, for slot: Int, at now: Moment, into effects: inout Effects) {
-    guard let topic = topics.retry(for: retry.notBefore - now.wall) else { return }
+  mutating func produce(_ retry: RetryRecord, for slot: Int) {
+    let topic = topics.retry(for: retry.notBefore - now.wall)
     let key = retry.send.audience.recordKey(of: retry.send.id, hub: retry.send.hub)
     effects.productions.append(
       Production(kind: .retry(retry), ticket: items.ticket(slot)),
@@ -104,15 +97,12 @@ extension Dispatcher {
   /// Writes the status of a send into the partition with its record's number.
   /// Sends arrive in runs of one partition: their statuses, kept together, fill few batches instead of one for each
   /// partition of the topic.
-  private func produceStatus(_ status: StatusRecord, for slot: Int, into effects: inout Effects) {
+  private mutating func produceStatus(_ status: StatusRecord, for slot: Int) {
     let partition = partitions.offsets.partition(of: items[slot].origin)?.partition
-    produce(status, of: .status, partition: partition, for: slot, into: &effects)
+    produce(status, of: .status, partition: partition, for: slot)
   }
 
-  func produce(
-    _ status: StatusRecord, of kind: Production.Kind, partition: Int32? = nil, for slot: Int,
-    into effects: inout Effects
-  ) {
+  mutating func produce(_ status: StatusRecord, of kind: Production.Kind, partition: Int32? = nil, for slot: Int) {
     var key: [UInt8] = []
     key.reserveCapacity(36)
     status.send.append(to: &key)
@@ -124,7 +114,7 @@ extension Dispatcher {
   /// Handles Kafka's answer.
   /// An item whose records are all durable settles its offsets; refused records are produced again until they are
   /// durable.
-  mutating func acknowledge(_ acknowledgement: Acknowledgement, at now: Moment, into effects: inout Effects) {
+  mutating func acknowledge(_ acknowledgement: Acknowledgement) {
     var errors = acknowledgement.refused[...]
     for index in acknowledgement.productions.indices {
       let error = errors.first?.index == index ? errors.removeFirst().error : nil
@@ -133,14 +123,14 @@ extension Dispatcher {
       guard items.isCurrent(ticket), items[slot].phase == .settling else { continue }
       if let error {
         let (production, record) = acknowledgement.productions[index]
-        produceAgain(production, record, after: error, at: now, into: &effects)
+        produceAgain(production, record, after: error)
         continue
       }
       refusals.accepted()
       guard items[slot].acknowledge() else { continue }
       switch items[slot].kind {
       case .send, .readmitted: conclude(slot)
-      case .plan, .segment, .page: tellStore(slot, into: &effects)
+      case .plan, .segment, .page: tellStore(slot)
       }
     }
   }
@@ -169,12 +159,9 @@ extension Dispatcher {
   }
 
   /// Produces a refused record again. One that is too large is replaced by a smaller one.
-  private mutating func produceAgain(
-    _ production: Production, _ record: ProducerRecord, after error: RDKafkaError, at now: Moment,
-    into effects: inout Effects
-  ) {
+  private mutating func produceAgain(_ production: Production, _ record: ProducerRecord, after error: RDKafkaError) {
     if case .segment = production.kind, error.code.condemnsRecord,
-      deadLetterSegment(production, record, after: error, at: now, into: &effects)
+      deadLetterSegment(production, record, after: error)
     {
       return
     }
@@ -194,7 +181,7 @@ extension Dispatcher {
         let status = StatusRecord(
           of: retry.send, as: .settled, retry.statusPart, devices: retry.devices.map(\.whenTooLarge), at: now.wall,
           times: retry.times)
-        return produceStatus(status, for: production.ticket.slot, into: &effects)
+        return produceStatus(status, for: production.ticket.slot)
       case .status, .page:
         if let shortened = Self.shortened(record) {
           effects.productions.append(Production(kind: production.kind, ticket: production.ticket), shortened)
@@ -214,8 +201,7 @@ extension Dispatcher {
   ///
   /// Its origin is the send's record, because it has no place of its own. Returns false if that record is lost.
   private mutating func deadLetterSegment(
-    _ production: Production, _ record: ProducerRecord, after error: RDKafkaError, at now: Moment,
-    into effects: inout Effects
+    _ production: Production, _ record: ProducerRecord, after error: RDKafkaError
   ) -> Bool {
     let origin = items[production.ticket.slot].origin
     guard let partition = partitions.offsets.partition(of: origin), let offset = partitions.offsets.offset(of: origin)

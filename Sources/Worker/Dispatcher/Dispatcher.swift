@@ -47,9 +47,15 @@ import RDKafka
 /// - credit and held records stay within the limits, but for what `HeldMemory.exempt` allows and for one record;
 /// - at most one item of a key is in its first attempts.
 ///
-/// One task owns it, calls the methods named after events with all gathered events, and ends each turn with
-/// `finishTurn`.
+/// One task owns it. It begins each turn with `beginTurn`, calls the methods named after events with all gathered
+/// events, and ends it with `finishTurn`.
 struct Dispatcher: Sendable {
+  /// The moment of a turn, which all its steps share, and the actions that it has led to so far.
+  struct Turn: Sendable {
+    var now: Moment
+    var effects: Effects
+  }
+
   let configuration: WorkerConfiguration
   private(set) var table: SenderTable
   let topics: Topics
@@ -65,6 +71,8 @@ struct Dispatcher: Sendable {
   var unknownHubs = UnknownHubs()
   var traces: ActiveTraces
   var generator: SplitMix64
+  /// The turn that is being taken; between two turns, the last one without its actions.
+  var turn = Turn(now: Moment(wall: UnixTime(milliseconds: 0), uptime: 0), effects: Effects(senders: 0))
 
   /// `seed` decides the jitter of delays and the ids of spans. `isTracing`: sampled sends have spans.
   init(
@@ -85,28 +93,42 @@ struct Dispatcher: Sendable {
     generator = SplitMix64(seed: seed)
   }
 
+  /// The moment of the turn.
+  var now: Moment { turn.now }
+
+  /// The actions of the turn.
+  var effects: Effects {
+    @inline(__always) _read { yield turn.effects }
+    @inline(__always) _modify { yield &turn.effects }
+  }
+
   /// Adds hubs that this deployment does not configure but has registrations of.
-  mutating func append(_ hubs: [HubName], into effects: inout Effects) {
+  mutating func append(_ hubs: [HubName]) {
     for hub in hubs { table.append(hub) }
     lanes.extend(to: table, configuration)
     readmissions.extend(senders: table.senders.count)
     effects.hasNewHubs = true
   }
 
+  /// Begins a turn, before its events.
+  mutating func beginTurn(at now: Moment) {
+    turn = Turn(now: now, effects: Effects(senders: table.senders.count))
+  }
+
   /// Ends a turn: hands out work as far as there is room, and collects the actions that have become
-  /// due.
-  mutating func finishTurn(at now: Moment, into effects: inout Effects) {
-    walkSegments(at: now, into: &effects)
-    if readmissions.hasAwaitingDevices { readmitAwaitingDevices(at: now, into: &effects) }
-    if !readmissions.awaitingSlot.isEmpty { readmitAwaitingSlot(at: now, into: &effects) }
-    handOver(at: now, into: &effects)
-    askRegistry(at: now, into: &effects)
+  /// due. Returns the actions of the turn.
+  mutating func finishTurn() -> Effects {
+    walkSegments()
+    if readmissions.hasAwaitingDevices { readmitAwaitingDevices() }
+    if !readmissions.awaitingSlot.isEmpty { readmitAwaitingSlot() }
+    handOver()
+    askRegistry()
     if unknownHubs.ask() { effects.questions.append(.hubs) }
-    survey(at: now, into: &effects)
-    expireRecoveries(at: now, into: &effects)
-    finishSettling(at: now, into: &effects)
+    survey()
+    expireRecoveries()
+    finishSettling()
     effects.group.commit = partitions.beginCommit(at: now)
-    finishDrains(at: now, into: &effects)
+    finishDrains()
     effects.group.isToLeave = partitions.leave(at: now)
     effects.tallies.skipped = partitions.takeSkipped()
     effects.pausesSegments = items.pauseSegments(
@@ -116,6 +138,8 @@ struct Dispatcher: Sendable {
         unresponsive: lanes.unresponsivePushes,
         spanAllows: partitions.offsets.largestSpan < configuration.limits.maximumSpan, limits: configuration.limits)
     }
+    defer { turn.effects = Effects(senders: 0) }
+    return turn.effects
   }
 
   /// The share of the worker's room that is taken, of records, bytes or pushes, whichever is fullest: 0 to 1.
@@ -125,29 +149,29 @@ struct Dispatcher: Sendable {
   }
 
   /// Handles the passage of time: everything that has become due.
-  mutating func tick(at now: Moment, into effects: inout Effects) {
+  mutating func tick() {
     for sender in lanes.indices {
-      while let ticket = lanes[sender].popRested(at: now.uptime) { endRest(ticket, at: now, into: &effects) }
+      while let ticket = lanes[sender].popRested(at: now.uptime) { endRest(ticket) }
       while let ticket = lanes[sender].popWaiting(at: now.uptime) { stopWaiting(ticket) }
     }
     while let (production, record) = refusals.popDue(at: now.uptime) {
       if items.isCurrent(production.ticket) { effects.productions.append(production, record) }
     }
-    while let question = broadcasts.popDueQuestion(at: now.uptime) { askAgain(question, at: now, into: &effects) }
-    watchSilence(at: now, into: &effects)
+    while let question = broadcasts.popDueQuestion(at: now.uptime) { askAgain(question) }
+    watchSilence()
     if deferral.isSweepDue(at: now.uptime) {
       partitions.measureSpans(limit: configuration.limits.maximumSpan)
-      expireStopped(at: now, into: &effects)
-      sweepOrder(at: now)
-      deferStopped(at: now, into: &effects)
-      deferOverQuota(at: now, into: &effects)
-      deferAwaitingSlot(at: now, into: &effects)
-      deferLeavingPages(at: now, into: &effects)
+      expireStopped()
+      sweepOrder()
+      deferStopped()
+      deferOverQuota()
+      deferAwaitingSlot()
+      deferLeavingPages()
       deferral.forgetPauses(at: now)
       unserved.forget(at: now.uptime)
     } else if items.held.isShortOfRoom(configuration.limits) {
       // Not later: a second's consumed records may exceed the room.
-      deferStopped(at: now, into: &effects)
+      deferStopped()
     }
     if lanes.isUnregisteringDue(at: now.uptime) { effects.unregistrations += lanes.takeSuspects() }
   }

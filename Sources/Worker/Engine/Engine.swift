@@ -78,43 +78,41 @@ struct Engine {
   /// Takes one turn: handles all gathered events, then performs the actions they lead to.
   private mutating func turn(_ mail: Mail, in group: inout DiscardingTaskGroup) {
     let now = Moment(wall: clock.now(), uptime: delays.uptime())
-    var effects = Effects(senders: table.senders.count)
-    for pushed in mail.pushed { dispatcher.receive(pushed.results, from: pushed.sender, at: now, into: &effects) }
-    for acknowledgement in mail.acknowledged { dispatcher.acknowledge(acknowledgement, at: now, into: &effects) }
-    for answered in mail.answered { take(answered, at: now, into: &effects) }
-    for lookedUp in mail.lookedUp { take(lookedUp, at: now, into: &effects) }
+    dispatcher.beginTurn(at: now)
+    for pushed in mail.pushed { dispatcher.receive(pushed.results, from: pushed.sender) }
+    for acknowledgement in mail.acknowledged { dispatcher.acknowledge(acknowledgement) }
+    for answered in mail.answered { take(answered) }
+    for lookedUp in mail.lookedUp { take(lookedUp) }
     for end in mail.unregistered { take(end) }
     // Before the events: a revocation that came with the end of a commit begins the next one.
-    for committed in mail.committed { take(committed, at: now) }
+    for committed in mail.committed { take(committed) }
     for answer in mail.recovered {
-      dispatcher.recover(
-        answer.number, from: answer.committed, kept: answer.kept, cluster: answer.cluster, into: &effects)
+      dispatcher.recover(answer.number, from: answer.committed, kept: answer.kept, cluster: answer.cluster)
     }
-    for event in mail.events { take(event, at: now, into: &effects) }
-    if mail.isToShutDown { dispatcher.shutDown(at: now) }
+    for event in mail.events { take(event) }
+    if mail.isToShutDown { dispatcher.shutDown() }
     if mail.hasTicked {
-      dispatcher.tick(at: now, into: &effects)
+      dispatcher.tick()
       report(at: now)
     }
-    dispatcher.finishTurn(at: now, into: &effects)
-    perform(effects, in: &group)
+    perform(dispatcher.finishTurn(), in: &group)
   }
 
-  private mutating func take(_ event: ConsumerEvent, at now: Moment, into effects: inout Effects) {
+  private mutating func take(_ event: ConsumerEvent) {
     switch event {
-    case .records(let records): dispatcher.take(records, at: now, into: &effects)
+    case .records(let records): dispatcher.take(records)
     case .assigned(let partitions, let rebalance):
       // An assignment tells what is added; a rebalance that adds nothing would read as if everything was taken away.
       if !partitions.isEmpty {
         logger.info("Partitions assigned", metadata: [LogKeys.partitions: "\(partitions.map(\.description))"])
       }
-      dispatcher.assign(partitions, rebalance, at: now, into: &effects)
+      dispatcher.assign(partitions, rebalance)
     case .revoked(let partitions, let rebalance):
       logger.info("Partitions revoked", metadata: [LogKeys.partitions: "\(partitions.map(\.description))"])
-      dispatcher.revoke(partitions, rebalance, at: now)
+      dispatcher.revoke(partitions, rebalance)
     case .lost(let partitions, let rebalance):
       logger.warning("Partitions lost", metadata: [LogKeys.partitions: "\(partitions.map(\.description))"])
-      dispatcher.lose(partitions, rebalance, into: &effects)
+      dispatcher.lose(partitions, rebalance)
     case .failed(let error):
       if error.isFatal { failure = error }
       logger.log(
@@ -123,29 +121,29 @@ struct Engine {
     }
   }
 
-  private mutating func take(_ lookedUp: Mail.LookedUp, at now: Moment, into effects: inout Effects) {
+  private mutating func take(_ lookedUp: Mail.LookedUp) {
     metrics.record(lookUp: lookedUp.duration)
     if let failure = lookedUp.failure, dispatcher.lookUps.failures == 0 {
       logger.error("The registry could not be asked", metadata: [LogKeys.error: "\(failure)"])
     }
-    dispatcher.answer(lookedUp.answer, at: now, into: &effects)
+    dispatcher.answer(lookedUp.answer)
   }
 
-  private mutating func take(_ answered: Mail.Answered, at now: Moment, into effects: inout Effects) {
+  private mutating func take(_ answered: Mail.Answered) {
     if let failure = answered.failure, dispatcher.broadcasts.failures == 0 {
       logger.error("The registry could not be asked about broadcasts", metadata: [LogKeys.error: "\(failure)"])
     }
-    dispatcher.answer(answered.answer, at: now, into: &effects)
+    dispatcher.answer(answered.answer)
   }
 
-  private mutating func take(_ committed: Mail.Committed, at now: Moment) {
+  private mutating func take(_ committed: Mail.Committed) {
     if let error = committed.error, dispatcher.partitions.commits.failure == nil {
       // Normal while the group comes to a new assignment.
       logger.log(
         level: error.code == .rebalancing ? .info : .warning, "Positions could not be committed",
         metadata: [LogKeys.error: "\(error)"])
     }
-    dispatcher.committed(committed.offsets, committed.error, at: now)
+    dispatcher.committed(committed.offsets, committed.error)
   }
 
   private mutating func take(_ end: Mail.Unregistered) {

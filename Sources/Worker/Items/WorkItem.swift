@@ -234,15 +234,6 @@ struct WorkItem: Sendable {
     if isReadmitted { kind = .readmitted }
   }
 
-  /// Holds the deferred record in memory, to be treated later as one that comes back.
-  mutating func arriveAgain() {
-    assert(phase == .settling || phase == .resolving)
-    resumed = nil
-    kind = .send
-    phase = .resolving
-    progress.unacknowledged = 0
-  }
-
   mutating func becomePlan() {
     assert(phase == .settling && kind == .send)
     kind = .plan

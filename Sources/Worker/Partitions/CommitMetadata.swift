@@ -26,9 +26,8 @@ struct LogWitness: Hashable, Sendable {
 ///
 /// As text: `settled2:<cluster>:<position>:<newest>:<epoch>:<runs>`. `cluster` is the id of the Kafka cluster (`-` if
 /// unknown), `position` the committed offset, `newest` and `epoch` the `LogWitness`, and `runs` the text of
-/// `SettledRuns` without its mark. A group that was mirrored to another cluster has copied metadata at a translated
-/// offset, so metadata of another cluster or position is ignored: its records are sent again. The form of earlier
-/// releases, `settled1:<runs>`, is still read; the next commit replaces it.
+/// `SettledRuns`. A group that was mirrored to another cluster has copied metadata at a translated offset, so metadata
+/// of another cluster or position is ignored: its records are sent again.
 struct CommitMetadata: Sendable {
   /// Begins every text.
   static let mark = "settled2:"
@@ -36,23 +35,19 @@ struct CommitMetadata: Sendable {
 
   /// Empty if nothing is settled above the position, or if the text is not about this log.
   private(set) var settled = SettledRuns()
-  /// nil: there is none, because the text has the form of an earlier release.
+  /// nil if the text is not about this log.
   private(set) var witness: LogWitness?
 
   /// Reads the metadata committed with `position` as a member of a group in `cluster`; nil: the cluster is unknown.
   init(_ text: String?, at position: Int64, cluster: String?) {
-    guard let text, text.utf8.count <= SettledRuns.longestText else { return }
-    guard text.utf8.starts(with: Self.mark.utf8) else {
-      settled = SettledRuns(text, from: position)
-      return
-    }
+    guard let text, text.utf8.count <= SettledRuns.longestText, text.utf8.starts(with: Self.mark.utf8) else { return }
     let fields = text.utf8.dropFirst(Self.mark.utf8.count).split(
       separator: UInt8(ascii: ":"), maxSplits: 4, omittingEmptySubsequences: false
     ).map { String($0) ?? "" }
     guard fields.count == 5, fields[0] == Self.name(of: cluster), fields[1] == String(position),
       let newest = Int64(fields[2]), let epoch = Int32(fields[3])
     else { return }
-    settled = SettledRuns(SettledRuns.mark + fields[4], from: position)
+    settled = SettledRuns(fields[4], from: position)
     witness = LogWitness(newest: newest, epoch: epoch)
   }
 
@@ -61,9 +56,9 @@ struct CommitMetadata: Sendable {
     at position: Int64, cluster: String?, witness: LogWitness, limit: Int, runs: (Int) -> String?
   ) -> String? {
     let head = "\(mark)\(name(of: cluster)):\(position):\(witness.newest):\(witness.epoch):"
-    let room = limit - head.utf8.count + SettledRuns.mark.utf8.count
-    guard room > SettledRuns.mark.utf8.count, let runs = runs(room) else { return nil }
-    return head + runs.dropFirst(SettledRuns.mark.count)
+    let room = limit - head.utf8.count
+    guard room > 0, let runs = runs(room) else { return nil }
+    return head + runs
   }
 
   /// The cluster's id if it can stand in the text.

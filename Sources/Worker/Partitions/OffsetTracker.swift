@@ -19,7 +19,7 @@ struct OffsetTracker: Sendable {
   private var next: Int64 = 0
   /// Offsets still to be read that an earlier owner has settled.
   private var known = SettledRuns()
-  /// Covers the records behind `known`; nil: there is no evidence, and every offset is believed.
+  /// Covers the records behind `known`; nil: the commit had no metadata, and every offset is believed.
   private var evidence: LogWitness?
   /// Covers every record of this log that was taken or taken over.
   private(set) var witness = LogWitness()

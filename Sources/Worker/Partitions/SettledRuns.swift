@@ -3,12 +3,10 @@ import DequeModule
 /// The settled offsets of a partition above its position.
 /// An owner leaves them to the next one in the metadata of its commit.
 ///
-/// As text: a mark, then, from the position on, the alternating lengths of unsettled and settled runs. Each length is
+/// As text: from the position on, the alternating lengths of unsettled and settled runs. Each length is
 /// written in base-64 digits of five bits, the lowest first; the sixth bit says that another digit follows. All
 /// characters are printable ASCII.
 struct SettledRuns: Sendable {
-  /// Begins every text. No base-64 text of another program can begin like this.
-  static let mark = "settled1:"
   /// The base-64 digits in the order of their values.
   static let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
   /// Longer texts are ignored: no broker keeps them with its default settings.
@@ -58,8 +56,8 @@ struct SettledRuns: Sendable {
   }
 
   private static func runs(_ text: String.UTF8View, from position: Int64) -> Deque<Range<Int64>>? {
-    guard position >= 0, text.count <= longestText, text.starts(with: mark.utf8) else { return nil }
-    var rest = text.dropFirst(mark.utf8.count)
+    guard position >= 0, text.count <= longestText else { return nil }
+    var rest = text[...]
     var runs: Deque<Range<Int64>> = []
     var end = position
     while !rest.isEmpty {
@@ -139,7 +137,6 @@ extension SettledRuns {
       guard let run = open, !isFull else { return }
       open = nil
       let length = bytes.count
-      if bytes.isEmpty { bytes += SettledRuns.mark.utf8 }
       write(run.lowerBound - end)
       write(run.upperBound - run.lowerBound)
       end = run.upperBound

@@ -14,7 +14,7 @@ struct AddedPartitionTests {
     desk.register("bob", .fcm)
     let first = desk.send(to: .user("bob"))
     desk.deliver(first)
-    desk.turn { $0.dispatcher.assign([Self.added], Rebalance {}, at: $0.now, into: &$1) }
+    desk.assign([Self.added])
     return (desk, first)
   }
 
@@ -41,7 +41,7 @@ struct AddedPartitionTests {
 
   @Test func oldPartitionSettlesAfterTheMove() {
     var (desk, _) = desk()
-    desk.turn { desk, _ in desk.dispatcher.revoke([Desk.partition], Rebalance {}, at: desk.now) }
+    desk.revoke()
     desk.deliver(desk.send(to: .user("bob")), from: Self.added)
     desk.answerAll()
     #expect(desk.position == 1, "what was in flight is committed before the partition is given back")

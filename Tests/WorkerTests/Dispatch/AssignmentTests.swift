@@ -9,10 +9,10 @@ struct AssignmentTests {
   @Test func assignmentTakesEffectAtOnce() {
     let completions = Completions()
     var desk = Desk(assign: false)
-    #expect(desk.dispatcher.readinessProblems.map(\.text) == ["no partition has been assigned yet"])
-    desk.turn { $0.dispatcher.assign([Desk.partition], completions.rebalance(), at: $0.now, into: &$1) }
+    #expect(desk.readinessProblems.map(\.text) == ["no partition has been assigned yet"])
+    desk.assign([Desk.partition], completions.rebalance())
     #expect(completions.count == 1)
-    #expect(desk.dispatcher.readinessProblems.isEmpty)
+    #expect(desk.readinessProblems.isEmpty)
   }
 
   @Test func revokedPartitionSettlesInFlightThenIsReleased() {
@@ -23,7 +23,7 @@ struct AssignmentTests {
     desk.deliver(
       desk.send(to: .user("a")), desk.send(to: .user("b")), desk.send(to: .user("c")), desk.send(to: .user("a")))
     #expect(desk.pushes.count == 2)
-    desk.turn { desk, _ in desk.dispatcher.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
+    desk.revoke([Desk.partition], completions.rebalance())
     #expect(completions.count == 0)
     desk.answer(desk.pushes[0], PushOutcome(.accepted))
     desk.answer(desk.pushes[1], PushOutcome(.accepted))
@@ -34,9 +34,9 @@ struct AssignmentTests {
     #expect(completions.count == 1)
     #expect(desk.position == 2)
     #expect(desk.pushes.count == 2)
-    #expect(desk.dispatcher.items.held.records == 0)
-    #expect(desk.dispatcher.items.hasNoLanes)
-    #expect(desk.dispatcher.lanes.pushes == 0)
+    #expect(desk.held.records == 0)
+    #expect(desk.hasNoLanes)
+    #expect(desk.takenPlaces == 0)
   }
 
   @Test func inFlightWorkIsGivenUpAtDeadlineAndCommitsNothing() {
@@ -46,7 +46,7 @@ struct AssignmentTests {
     desk.deliver(desk.send(to: .user("a")), desk.send(to: .user("b")))
     desk.answer(desk.pushes[0], PushOutcome(.accepted))
     #expect(desk.position == 1)
-    desk.turn { desk, _ in desk.dispatcher.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
+    desk.revoke([Desk.partition], completions.rebalance())
     desk.advance(.milliseconds(2_900))
     #expect(completions.count == 0)
     #expect(desk.workLeft.isEmpty)
@@ -54,11 +54,11 @@ struct AssignmentTests {
     #expect(completions.count == 1)
     #expect(desk.workLeft == [1])
     // The partition is assigned to this worker again, and its record is done again.
-    desk.turn { $0.dispatcher.assign([Desk.partition], completions.rebalance(), at: $0.now, into: &$1) }
+    desk.assign([Desk.partition], completions.rebalance())
     desk.answer(desk.pushes[1], PushOutcome(.accepted), from: 1)
     #expect(desk.position == 1)
     #expect(desk.statuses.count == 1)
-    #expect(desk.dispatcher.lanes.pushes == 0)
+    #expect(desk.takenPlaces == 0)
   }
 
   @Test func drainOutlivingRevocationKeepsNextAssignment() {
@@ -67,8 +67,8 @@ struct AssignmentTests {
     for user in ["a", "b"] { desk.register(user, .fcm) }
     desk.deliver(desk.send(to: .user("a")))
     // A process that was stopped for long hears of both at once.
-    desk.turn { desk, _ in desk.dispatcher.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
-    desk.turn { $0.dispatcher.assign([Desk.partition], completions.rebalance(), at: $0.now, into: &$1) }
+    desk.revoke([Desk.partition], completions.rebalance())
+    desk.assign([Desk.partition], completions.rebalance())
     desk.advance(.seconds(5))
     #expect(completions.count == 2)
     desk.deliver(desk.send(to: .user("b")))
@@ -84,13 +84,13 @@ struct AssignmentTests {
     let younger = desk.send(to: .user("a"))
     desk.deliver(older, younger)
     #expect(desk.pushes.count == 1)
-    desk.turn { desk, _ in desk.dispatcher.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
+    desk.revoke([Desk.partition], completions.rebalance())
     desk.advance(.seconds(3))
     #expect(completions.count == 1)
     // What only waited had not begun.
     #expect(desk.workLeft == [1])
     // The partition is assigned to this worker again while the first push has no answer yet.
-    desk.turn { $0.dispatcher.assign([Desk.partition], completions.rebalance(), at: $0.now, into: &$1) }
+    desk.assign([Desk.partition], completions.rebalance())
     desk.deliver(older, younger)
     desk.answer(desk.pushes[0], PushOutcome(.accepted), from: 1)
     // The answer of the old push counts for nothing, and each send is pushed once more, in its turn.
@@ -103,8 +103,8 @@ struct AssignmentTests {
     #expect(desk.pushes[1...].map(\.rendering.body) == [older, younger].map { Array("\($0.id)".utf8) })
     #expect(desk.statuses.map(\.send) == [older.id, younger.id])
     #expect(desk.position == 4)
-    #expect(desk.dispatcher.items.held.records == 0)
-    #expect(desk.dispatcher.items.hasNoLanes)
+    #expect(desk.held.records == 0)
+    #expect(desk.hasNoLanes)
   }
 
   @Test func restingDeviceDoesNotDelayRevocation() {
@@ -113,10 +113,10 @@ struct AssignmentTests {
     desk.register("a", .fcm)
     desk.deliver(desk.send(to: .user("a")))
     desk.answer(desk.pushes[0], PushOutcome(.retryLater))
-    desk.turn { desk, _ in desk.dispatcher.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
+    desk.revoke([Desk.partition], completions.rebalance())
     #expect(completions.count == 1)
     #expect(desk.position == nil)
-    #expect(desk.dispatcher.items.held.records == 0)
+    #expect(desk.held.records == 0)
     desk.advance(.seconds(60))
     #expect(desk.pushes.count == 1)
   }
@@ -125,10 +125,10 @@ struct AssignmentTests {
     let completions = Completions()
     let other = TopicPartition(topic: "fanfare.sends", partition: 1)
     var desk = Desk()
-    desk.turn { $0.dispatcher.assign([other], completions.rebalance(), at: $0.now, into: &$1) }
+    desk.assign([other], completions.rebalance())
     for user in ["a", "b"] { desk.register(user, .fcm) }
     desk.deliver(desk.send(to: .user("a")), from: Desk.partition)
-    desk.turn { desk, _ in desk.dispatcher.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
+    desk.revoke([Desk.partition], completions.rebalance())
     desk.deliver(desk.send(to: .user("b")), from: other)
     #expect(desk.pushes.count == 2)
     desk.answer(desk.pushes[1], PushOutcome(.accepted))
@@ -146,14 +146,14 @@ struct AssignmentTests {
     desk.acknowledges = false
     desk.deliver(desk.send(to: .user("a")), desk.send(to: .user("a")))
     desk.answer(desk.pushes[0], PushOutcome(.accepted))
-    desk.turn { $0.dispatcher.lose([Desk.partition], completions.rebalance(), into: &$1) }
+    desk.lose([Desk.partition], completions.rebalance())
     #expect(completions.count == 1)
     desk.acknowledge()
     #expect(desk.position == nil)
-    #expect(desk.dispatcher.items.held.records == 0)
+    #expect(desk.held.records == 0)
     // The second send was pushed by then; its answer only frees the place.
     desk.answer(desk.pushes[1], PushOutcome(.accepted), from: 1)
-    #expect(desk.dispatcher.lanes.pushes == 0)
+    #expect(desk.takenPlaces == 0)
     #expect(desk.unacknowledged.isEmpty)
   }
 
@@ -163,7 +163,7 @@ struct AssignmentTests {
     for user in ["a", "b"] { desk.register(user, .fcm) }
     desk.deliver(desk.send(to: .user("a")), desk.send(to: .user("b")))
     let credit = desk.credit
-    desk.turn { desk, _ in desk.dispatcher.shutDown(at: desk.now) }
+    desk.shutDown()
     #expect(!desk.isToLeave)
     desk.deliver(desk.send(to: .user("b")))
     #expect(desk.credit == credit)
@@ -171,7 +171,7 @@ struct AssignmentTests {
     #expect(desk.isToLeave)
     #expect(desk.position == 1)
     #expect(desk.pushes.count == 1)
-    desk.turn { desk, _ in desk.dispatcher.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
+    desk.revoke([Desk.partition], completions.rebalance())
     #expect(completions.count == 1)
   }
 
@@ -179,7 +179,7 @@ struct AssignmentTests {
     var desk = Desk()
     desk.register("a", .fcm)
     desk.deliver(desk.send(to: .user("a")))
-    desk.turn { desk, _ in desk.dispatcher.shutDown(at: desk.now) }
+    desk.shutDown()
     desk.advance(.seconds(19))
     #expect(!desk.isToLeave)
     desk.advance(.seconds(1))
@@ -190,12 +190,12 @@ struct AssignmentTests {
   @Test func sendInTwoPartitionsSurvivesLossOfOne() {
     let other = TopicPartition(topic: "fanfare.sends", partition: 1)
     var desk = Desk()
-    desk.turn { $0.dispatcher.assign([other], Rebalance {}, at: $0.now, into: &$1) }
+    desk.assign([other])
     desk.register("a", .fcm)
     let send = desk.send(to: .user("a"))
     desk.deliver(send, from: Desk.partition)
     desk.deliver(send, from: other)
-    desk.turn { $0.dispatcher.lose([Desk.partition], Rebalance {}, into: &$1) }
+    desk.lose()
     desk.answer(desk.pushes[0], PushOutcome(.accepted))
     #expect(desk.group.mapValues(\.offset) == [other: 1])
     #expect(desk.statuses.count == 1)

@@ -56,14 +56,14 @@ extension BroadcastTests {
       }
       #expect(desk.statuses.count == desk.segments[0].pages && desk.group[Self.partition]?.offset == 3)
       #expect(
-        desk.dispatcher.items.held.records == 0 && desk.dispatcher.items.held.devices == 0
-          && desk.dispatcher.lanes.pushes == 0)
+        desk.held.records == 0 && desk.held.devices == 0
+          && desk.takenPlaces == 0)
     }
   }
 
   @Test func headStartIsFinishedBeforeItsPartitionIsGivenBack() {
     var (desk, _, first, second) = Self.twoPagesUnderWay()
-    desk.turn { desk, _ in desk.dispatcher.revoke([Self.partition], Rebalance {}, at: desk.now) }
+    desk.revoke([Self.partition])
     Self.answerAll(&desk)
     #expect(second > 0 && desk.statuses.count == 2)
     #expect(desk.pushes.count == desk.statuses.reduce(0) { $0 + $1.counts.total } && desk.pushes.count > first + second)

@@ -55,8 +55,8 @@ extension BroadcastTests {
     #expect(desk.statuses.map(\.part).sorted() == Array(0..<pages))
     #expect(desk.broadcasts.finished[broadcast]?.count == pages)
     #expect(
-      desk.group[Self.partition]?.offset == 1 && desk.dispatcher.items.held.records == 0
-        && desk.dispatcher.items.held.segments == 0)
+      desk.group[Self.partition]?.offset == 1 && desk.held.records == 0
+        && desk.held.segments == 0)
   }
 
   /// The pages finished before lie between those taken in hand, and at their end.
@@ -70,7 +70,7 @@ extension BroadcastTests {
     desk.deliver([segment.encoded(at: desk.wall)], from: Self.partition)
     Self.answerAll(&desk)
     #expect(desk.statuses.map(\.part) == left)
-    #expect(desk.group[Self.partition]?.offset == 1 && desk.dispatcher.items.held.segments == 0)
+    #expect(desk.group[Self.partition]?.offset == 1 && desk.held.segments == 0)
   }
 
   @Test func pagesThatEndUnpushedHaveOneRecordForEachRun() {

@@ -14,7 +14,7 @@ extension BroadcastTests {
     desk.answer(
       desk.pushes[0], PushOutcome(.retryLater, reason: "TooManyRequests", status: 429, retryAfter: .seconds(3)))
     desk.answerAll(from: 1)
-    #expect(desk.retries.count == 1 && desk.dispatcher.items.held.records == 0)
+    #expect(desk.retries.count == 1 && desk.held.records == 0)
   }
 
   @Test func crashRepeatsAtMostOnePageOfReadmittedRecords() {
@@ -25,7 +25,7 @@ extension BroadcastTests {
     var answered = 0
     for _ in 0..<400 {
       while answered < desk.pushes.count {
-        #expect(desk.dispatcher.items.held.devices <= 50)
+        #expect(desk.held.devices <= 50)
         desk.answer(desk.pushes[answered], PushOutcome(.accepted, status: 200))
         answered += 1
       }
@@ -34,7 +34,7 @@ extension BroadcastTests {
       desk.retries = []
       desk.advance(.milliseconds(500))
     }
-    #expect(desk.pushes.count == 320 && desk.statuses.count == 8 && desk.dispatcher.items.held.records == 0)
+    #expect(desk.pushes.count == 320 && desk.statuses.count == 8 && desk.held.records == 0)
   }
 
   @Test func pageRecordForStoppedServiceIsDeferredAgainAtOnce() {
@@ -44,7 +44,7 @@ extension BroadcastTests {
     desk.answer(desk.pushes[0], PushOutcome(.configurationError, reason: "BadTopic", status: 400))
     desk.deliver((0..<8).map { StoppedRoomTests.page(&desk, number: $0, devices: 40).encoded(at: desk.wall) })
     #expect(
-      desk.retries.count == 8 && desk.dispatcher.items.held.records == 1 && desk.dispatcher.items.held.devices == 1)
+      desk.retries.count == 8 && desk.held.records == 1 && desk.held.devices == 1)
   }
 
   @Test func readmittedRecordKeepsItsRate() {

@@ -29,7 +29,7 @@ extension BroadcastTests {
     let last = try #require(desk.statuses.last)
     #expect(last.state == .cancelled && last.counts.total > 0)
     #expect(last.devices.map(\.outcome) == [.failed] && last.devices.map(\.reason) == ["TooManyRequests"])
-    #expect(Set(desk.statuses.map(\.part)).count == desk.segments[0].pages && desk.dispatcher.items.held.records == 0)
+    #expect(Set(desk.statuses.map(\.part)).count == desk.segments[0].pages && desk.held.records == 0)
   }
 
   @Test func recordOfPausedBroadcastExpiresWithoutBeingPushed() throws {
@@ -53,7 +53,7 @@ extension BroadcastTests {
     desk.broadcasts.steerings[broadcast] = BroadcastControl(.paused, because: .caller)
     for round in 2...4 {
       desk.deliver([record])
-      #expect(desk.pushes.count == 200 && desk.retries.count == round && desk.dispatcher.items.held.records == 0)
+      #expect(desk.pushes.count == 200 && desk.retries.count == round && desk.held.records == 0)
       record = desk.retries[round - 1].value
       desk.advance(.seconds(16))
     }
@@ -110,7 +110,7 @@ extension BroadcastTests {
     desk.answersQuestions = false
     _ = Self.divided(&desk)
     desk.answerQuestions()
-    #expect(!desk.dispatcher.readinessProblems.isEmpty)
+    #expect(!desk.readinessProblems.isEmpty)
     desk.broadcasts.isDown = false
     desk.answersQuestions = true
     desk.advance(.seconds(6))
@@ -128,13 +128,13 @@ extension BroadcastTests {
     let broadcast = try #require(desk.broadcasts.plans.keys.first)
     desk.broadcasts.steerings[broadcast] = BroadcastControl(.paused, because: .caller)
     Self.begin(&desk)
-    #expect(desk.dispatcher.items.held.records == 0 && desk.dispatcher.items.held.segments == 3)
+    #expect(desk.held.records == 0 && desk.held.segments == 3)
     let before = desk.credit
     desk.register("bob", .fcm)
     for _ in 0..<4 { desk.deliver(desk.send(to: .user("bob"))) }
     desk.answerAll()
     #expect(desk.credit > before, "more is asked for")
-    #expect(!desk.dispatcher.items.credit.pausesSegments)
+    #expect(!desk.pausesSegments)
     // But no more segments than there is room for; single sends go on coming all the same.
     var others: [BroadcastID] = []
     for _ in 0..<2 {
@@ -144,13 +144,13 @@ extension BroadcastTests {
       desk.broadcasts.steerings[others[others.count - 1]] = BroadcastControl(.paused, because: .caller)
       Self.begin(&desk)
     }
-    #expect(desk.dispatcher.items.held.segments == 9 && desk.dispatcher.items.credit.pausesSegments)
+    #expect(desk.held.segments == 9 && desk.pausesSegments)
     let full = desk.credit
     for _ in 0..<4 { desk.deliver(desk.send(to: .user("unregistered"))) }
     #expect(desk.credit > full)
     for other in others { desk.broadcasts.steerings[other] = BroadcastControl(.cancelled, because: .caller) }
     for _ in 0..<5 { desk.advance(.seconds(2)) }
-    #expect(desk.dispatcher.items.held.segments == 3 && !desk.dispatcher.items.credit.pausesSegments)
+    #expect(desk.held.segments == 3 && !desk.pausesSegments)
   }
 
   @Test func slowBroadcastDoesNotDelayAnother() throws {
@@ -175,8 +175,8 @@ extension BroadcastTests {
     #expect(desk.pushes.count == 400)
     #expect(desk.statuses.count { $0.send == slow.id } == slow.pages(in: desk))
     #expect(
-      desk.dispatcher.items.held.segments == 0 && desk.dispatcher.items.held.segmentBytes == 0
-        && desk.dispatcher.items.held.records == 0)
+      desk.held.segments == 0 && desk.held.segmentBytes == 0
+        && desk.held.records == 0)
   }
 
   @Test func slowBroadcastIsPushedPageByPage() {
@@ -205,8 +205,8 @@ extension BroadcastTests {
     #expect(!results.isEmpty && results.allSatisfy { $0.outcome == .expired && $0.attempts == 0 })
     #expect(Set(desk.statuses.map(\.part)).count == send.pages(in: desk) && desk.group[Self.partition]?.offset == 3)
     #expect(
-      desk.dispatcher.items.held.records == 0 && desk.dispatcher.items.held.devices == 0
-        && desk.dispatcher.lanes.pushes == 0)
+      desk.held.records == 0 && desk.held.devices == 0
+        && desk.takenPlaces == 0)
   }
 
   @Test func statusThatIsTooLargeOnlyCountsItsDevices() throws {
@@ -237,19 +237,19 @@ extension BroadcastTests {
     desk.broadcasts.isDown = false
     desk.answerQuestions()
     #expect(desk.statuses.map(\.send) == [send.id] && desk.statuses[0].state == .expired)
-    #expect(desk.dispatcher.broadcasts.openSurveys == 0 && desk.dispatcher.items.held.records == 0)
+    #expect(desk.dispatcher.broadcasts.openSurveys == 0 && desk.held.records == 0)
   }
 
   @Test func pageThatIsGivenUpIsBegunAgainWhereItsSegmentStays() throws {
     var desk = Self.desk(devices: 200) { $0.limits.maximumPushes = 3 }
     let other = TopicPartition(topic: "fanfare.segments", partition: 1)
-    desk.turn { $0.dispatcher.assign([other], Rebalance {}, at: $0.now, into: &$1) }
+    desk.assign([other])
     _ = Self.divided(&desk)
     Self.begin(&desk)
     // The same segments once more, as a producer that was not answered may have written them.
     desk.deliver(desk.segments.map { $0.encoded(at: desk.wall) }, from: other)
-    desk.turn { $0.dispatcher.lose([Self.partition], Rebalance {}, into: &$1) }
-    #expect(desk.dispatcher.items.held.segments >= 3)
+    desk.lose([Self.partition])
+    #expect(desk.held.segments >= 3)
     for push in desk.pushes { desk.answer(push, PushOutcome(.accepted, status: 200), from: 0) }
     Self.answerAll(&desk)
     #expect(Set(desk.statuses.map(\.part)).count == desk.segments[0].pages)

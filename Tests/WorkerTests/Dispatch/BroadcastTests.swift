@@ -12,7 +12,7 @@ import Testing
 
   /// A desk whose tag `news` reaches that number of devices: all are iPhones but every fourth.
   static func desk(
-    devices: Int, retryDelays: [Int] = [], seed: UInt64 = 7, isTracing: Bool = false,
+    devices: Int, retryDelays: [Int] = Desk.distant, seed: UInt64 = 7, isTracing: Bool = false,
     configure: (inout WorkerConfiguration) -> Void = { _ in }
   ) -> Desk {
     var generator = SeededGenerator(seed: seed)
@@ -30,7 +30,7 @@ import Testing
         registeredAt: UnixTime(milliseconds: 0))
     }
     for target in desk.registry[.tag("news")] ?? [] { desk.registry[.registration(target.registration)] = [target] }
-    desk.turn { $0.dispatcher.assign([partition], Rebalance {}, at: $0.now, into: &$1) }
+    desk.assign([partition])
     return desk
   }
 
@@ -55,7 +55,7 @@ import Testing
     while answered < desk.pushes.count {
       let push = desk.pushes[answered]
       answered += 1
-      if desk.dispatcher.items.device(Ticket(rawValue: push.ticket))?.phase == .inFlight { desk.answer(push, outcome) }
+      if desk.device(of: push)?.phase == .inFlight { desk.answer(push, outcome) }
     }
   }
 
@@ -130,8 +130,8 @@ import Testing
     #expect(desk.broadcasts.finished.values.first?.count == pages)
     #expect(desk.group[Self.partition]?.offset == 3)
     #expect(
-      desk.dispatcher.items.held.records == 0 && desk.dispatcher.items.held.devices == 0
-        && desk.dispatcher.lanes.pushes == 0)
+      desk.held.records == 0 && desk.held.devices == 0
+        && desk.takenPlaces == 0)
   }
 
   @Test func nextPageHasOnlyItsHeadStartBeforeTheLastIsNotedAsFinished() {
@@ -297,8 +297,8 @@ import Testing
     #expect(desk.statuses.count == desk.segments[0].pages && desk.statuses.allSatisfy { $0.state == .cancelled })
     #expect(desk.statuses.reduce(0) { $0 + $1.counts.total + $1.devices.count } == 3)
     #expect(
-      desk.group[Self.partition]?.offset == 3 && desk.dispatcher.items.held.records == 0
-        && desk.dispatcher.items.held.devices == 0)
+      desk.group[Self.partition]?.offset == 3 && desk.held.records == 0
+        && desk.held.devices == 0)
   }
 
   @Test func expiredBroadcastIsNotBegun() {
@@ -354,8 +354,8 @@ import Testing
     // Some pages are finished, one is begun, and then the partition is gone.
     for push in desk.pushes { desk.answer(push, PushOutcome(.accepted, status: 200)) }
     let begun = desk.pushes.count
-    desk.turn { $0.dispatcher.lose([Self.partition], Rebalance {}, into: &$1) }
-    #expect(desk.dispatcher.items.held.records == 0)
+    desk.lose([Self.partition])
+    #expect(desk.held.records == 0)
     var other = Self.desk(devices: 200)
     other.broadcasts = desk.broadcasts
     other.segments = desk.segments
@@ -363,7 +363,7 @@ import Testing
     Self.answerAll(&other)
     let finished = desk.statuses.reduce(0) { $0 + $1.counts.total }
     #expect(other.pushes.count == 200 - finished)
-    #expect(begun - finished <= desk.dispatcher.configuration.broadcasts.pageDevices)
+    #expect(begun - finished <= desk.configuration.broadcasts.pageDevices)
     #expect(Set((desk.statuses + other.statuses).map(\.part)).count == desk.segments[0].pages)
   }
 }

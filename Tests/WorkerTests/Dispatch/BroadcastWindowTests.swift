@@ -153,14 +153,14 @@ import Testing
     #expect(desk.pushes.count == 12)
     _ = BroadcastTests.divided(&desk)
     BroadcastTests.begin(&desk)
-    #expect(desk.dispatcher.lanes.map(\.places.broadcasts).max() == 1)
+    #expect(desk.places.map(\.broadcasts).max() == 1)
     desk.advance(.seconds(20))
-    let apns = try #require(desk.dispatcher.lanes.indices.first { desk.dispatcher.lanes[$0].places.broadcasts == 64 })
+    let apns = try #require(desk.dispatcher.lanes.indices.first { desk.places[$0].broadcasts == 64 })
     desk.deliver(desk.send(to: .user("ann")))
     for push in desk.pushes where Ticket(rawValue: push.ticket).isBulk {
       desk.answer(push, PushOutcome(.accepted, status: 200))
     }
-    #expect(desk.dispatcher.lanes[apns].hasQueuedBulk && desk.dispatcher.lanes[apns].places.broadcasts == 1)
+    #expect(desk.dispatcher.lanes[apns].hasQueuedBulk && desk.places[apns].broadcasts == 1)
     BroadcastTests.answerAll(&desk)
     #expect(desk.pushes.count == 413)
   }

@@ -25,12 +25,12 @@ struct CommitTests {
     accept(2, at: &desk)
     #expect(
       desk.group.mapValues(\.withRunsAlone) == [
-        Desk.partition: PartitionOffset(partition: Desk.partition, offset: 0, metadata: "settled1:CB")
+        Desk.partition: PartitionOffset(partition: Desk.partition, offset: 0, metadata: "CB")
       ])
     accept(0, at: &desk)
     #expect(
       desk.group[Desk.partition]?.withRunsAlone
-        == PartitionOffset(partition: Desk.partition, offset: 1, metadata: "settled1:BB"))
+        == PartitionOffset(partition: Desk.partition, offset: 1, metadata: "BB"))
     accept(1, at: &desk)
     #expect(desk.group[Desk.partition] == PartitionOffset(partition: Desk.partition, offset: 3))
     #expect(desk.commits == 3)
@@ -59,7 +59,7 @@ struct CommitTests {
       known: PartitionOffset(partition: known, offset: 7),
       Desk.partition: PartitionOffset(partition: Desk.partition, offset: 2),
     ]
-    desk.turn { $0.dispatcher.assign([known, fresh], Rebalance {}, at: $0.now, into: &$1) }
+    desk.assign([known, fresh])
     desk.advance(.seconds(59))
     #expect(desk.commits == 0)
     desk.answersCommits = false
@@ -112,7 +112,7 @@ struct CommitTests {
     accept(0, at: &desk)
     desk.answerCommit(Self.rebalancing)
     #expect(desk.openCommit.isEmpty)
-    desk.turn { $0.dispatcher.assign([], Rebalance {}, at: $0.now, into: &$1) }
+    desk.assign([])
     #expect(desk.openCommit.map(\.offset) == [1])
   }
 
@@ -154,7 +154,7 @@ struct CommitTests {
     for number in [1, 3, 5, 7] { accept(number, at: &desk) }
     let refusal = RDKafkaError(code: .messageTooLarge, message: "refused by the test")
     desk.answerCommit()
-    #expect(desk.openCommit.first?.settledRuns == "settled1:BBBBBBBB")
+    #expect(desk.openCommit.first?.settledRuns == "BBBBBBBB")
     desk.answerCommit(refusal)
     desk.advance(.milliseconds(50))
     #expect(desk.openCommit == [PartitionOffset(partition: Desk.partition, offset: 0)])
@@ -169,7 +169,7 @@ struct CommitTests {
     accept(1, at: &desk)
     #expect(desk.position == 1)
     desk.answersCommits = false
-    desk.turn { desk, _ in desk.dispatcher.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
+    desk.revoke([Desk.partition], completions.rebalance())
     #expect(desk.openCommit.map(\.offset) == [2])
     accept(2, at: &desk)
     desk.answerCommit()
@@ -186,7 +186,7 @@ struct CommitTests {
     let completions = Completions()
     var desk = desk(users: ["a"]) { $0.times.commitInterval = .seconds(60) }
     desk.answersCommits = false
-    desk.turn { desk, _ in desk.dispatcher.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
+    desk.revoke([Desk.partition], completions.rebalance())
     accept(0, at: &desk)
     #expect(completions.count == 0)
     desk.answerCommit(error)
@@ -202,7 +202,7 @@ struct CommitTests {
     desk.answersCommits = false
     accept(0, at: &desk)
     desk.answerCommit(Self.rebalancing)
-    desk.turn { desk, _ in desk.dispatcher.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
+    desk.revoke([Desk.partition], completions.rebalance())
     #expect(desk.openCommit.map(\.offset) == [1])
     desk.answerCommit(Self.rebalancing)
     desk.advance(.milliseconds(500))
@@ -222,7 +222,7 @@ struct CommitTests {
     var desk = desk(users: ["a", "b"])
     desk.answersCommits = false
     accept(0, at: &desk)
-    desk.turn { desk, _ in desk.dispatcher.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
+    desk.revoke([Desk.partition], completions.rebalance())
     accept(1, at: &desk)
     desk.advance(.milliseconds(4_499))
     #expect(completions.count == 0)
@@ -239,7 +239,7 @@ struct CommitTests {
     var desk = desk(users: ["a"]) { $0.times.commitInterval = .seconds(60) }
     desk.answersCommits = false
     accept(0, at: &desk)
-    desk.turn { desk, _ in desk.dispatcher.shutDown(at: desk.now) }
+    desk.shutDown()
     #expect(desk.isToLeave == false)
     // The commit that was under way, and the last one.
     desk.answerCommit(Self.rebalancing)
@@ -255,7 +255,7 @@ struct CommitTests {
     var desk = desk(users: ["a"]) { $0.times.commitInterval = .seconds(60) }
     desk.answersCommits = false
     accept(0, at: &desk)
-    desk.turn { desk, _ in desk.dispatcher.shutDown(at: desk.now) }
+    desk.shutDown()
     desk.advance(.milliseconds(4_900))
     #expect(desk.isToLeave == false)
     desk.advance(.milliseconds(100))
@@ -267,7 +267,7 @@ struct CommitTests {
     desk.acknowledges = false
     accept(0, at: &desk)
     accept(1, at: &desk)
-    desk.turn { desk, _ in desk.dispatcher.shutDown(at: desk.now) }
+    desk.shutDown()
     desk.advance(.milliseconds(4_900))
     #expect(desk.isToLeave == false)
     desk.advance(.milliseconds(100))
@@ -277,7 +277,7 @@ struct CommitTests {
   /// A push may be answered until the end of the time for draining.
   @Test func workerWaitsForPushes() {
     var desk = desk(users: ["a", "b"])
-    desk.turn { desk, _ in desk.dispatcher.shutDown(at: desk.now) }
+    desk.shutDown()
     desk.advance(.milliseconds(5_100))
     #expect(desk.isToLeave == false)
     accept(0, at: &desk)
@@ -290,9 +290,9 @@ struct CommitTests {
     var desk = desk(users: ["a"])
     desk.answersCommits = false
     accept(0, at: &desk)
-    desk.turn { desk, _ in desk.dispatcher.shutDown(at: desk.now) }
+    desk.shutDown()
     desk.answerCommit(Self.rebalancing)
-    desk.turn { $0.dispatcher.assign([], Rebalance {}, at: $0.now, into: &$1) }
+    desk.assign([])
     #expect(desk.isToLeave == false)
     desk.answerCommit()
     #expect(desk.isToLeave == true)
@@ -302,8 +302,8 @@ struct CommitTests {
   @Test func recordsSettledByEarlierOwnerAreNotRepeated() {
     let completions = Completions()
     var desk = Desk(assign: false)
-    desk.group[Desk.partition] = PartitionOffset(partition: Desk.partition, offset: 0, metadata: "settled1:BC")
-    desk.turn { $0.dispatcher.assign([Desk.partition], completions.rebalance(), at: $0.now, into: &$1) }
+    desk.group[Desk.partition] = PartitionOffset(Desk.partition, 0, settled: "BC")
+    desk.assign([Desk.partition], completions.rebalance())
     #expect(completions.count == 1)
     for user in ["a", "b", "c", "d"] { desk.register(user, .fcm) }
     for user in ["a", "b", "c", "d"] { desk.deliver(desk.send(to: .user(user))) }
@@ -311,14 +311,14 @@ struct CommitTests {
     #expect(desk.tallies.reduce(0) { $0 + $1.skipped } == 2)
     desk.answerAll()
     #expect(desk.position == 4)
-    #expect(desk.dispatcher.items.held.records == 0)
+    #expect(desk.held.records == 0)
   }
 
   @Test func refusedPositionsOfEarlierOwnerAreNotRepeated() {
     var desk = Desk(assign: false)
-    desk.group[Desk.partition] = PartitionOffset(partition: Desk.partition, offset: 0, metadata: "settled1:FB")
-    desk.kept[Desk.partition] = PartitionOffset(partition: Desk.partition, offset: 2, metadata: "settled1:BB")
-    desk.turn { $0.dispatcher.assign([Desk.partition], Rebalance {}, at: $0.now, into: &$1) }
+    desk.group[Desk.partition] = PartitionOffset(Desk.partition, 0, settled: "FB")
+    desk.kept[Desk.partition] = PartitionOffset(Desk.partition, 2, settled: "BB")
+    desk.assign([Desk.partition])
     let users = ["a", "b", "c", "d", "e", "f"]
     for user in users { desk.register(user, .fcm) }
     for user in users { desk.deliver(desk.send(to: .user(user))) }
@@ -331,8 +331,8 @@ struct CommitTests {
     let completions = Completions()
     var desk = Desk(assign: false)
     desk.answersResumptions = false
-    desk.group[Desk.partition] = PartitionOffset(partition: Desk.partition, offset: 0, metadata: "settled1:BC")
-    desk.turn { $0.dispatcher.assign([Desk.partition], completions.rebalance(), at: $0.now, into: &$1) }
+    desk.group[Desk.partition] = PartitionOffset(Desk.partition, 0, settled: "BC")
+    desk.assign([Desk.partition], completions.rebalance())
     desk.advance(.milliseconds(4_999))
     #expect(completions.count == 0)
     #expect(desk.alarms.isEmpty)
@@ -353,7 +353,7 @@ struct CommitTests {
     let completions = Completions()
     var desk = Desk(assign: false)
     desk.answersResumptions = false
-    desk.turn { $0.dispatcher.assign([Desk.partition], completions.rebalance(), at: $0.now, into: &$1) }
+    desk.assign([Desk.partition], completions.rebalance())
     desk.answerResumption(fails: true)
     #expect(completions.count == 1)
     desk.register("a", .fcm)

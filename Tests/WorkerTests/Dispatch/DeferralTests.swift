@@ -190,7 +190,7 @@ struct DeferralTests {
     desk.deliver(desk.send(to: .user("bob")))
     desk.answer(desk.pushes[0], later(5))
     desk.answer(desk.pushes[1], PushOutcome(.accepted, status: 200))
-    desk.turn { desk, _ in desk.dispatcher.shutDown(at: desk.now) }
+    desk.shutDown()
     #expect(desk.retries.map(\.topic) == ["fanfare.retry.15s"])
     #expect(desk.position == 1)
     desk.turn()
@@ -203,12 +203,12 @@ struct DeferralTests {
     desk.registry[.registration(target.registration)] = [target]
     let records = (0..<5).map { _ in comeBack(desk, to: target, times: 60) }
     desk.deliver(records.map { $0.encoded(at: desk.wall) })
-    #expect(desk.dispatcher.items.held.devices == 120)
+    #expect(desk.held.devices == 120)
     var answered = 0
     while answered < desk.pushes.count {
       desk.answer(desk.pushes[answered], PushOutcome(.accepted, status: 200))
       answered += 1
-      #expect(desk.dispatcher.items.held.devices < 160)
+      #expect(desk.held.devices < 160)
     }
     #expect(desk.statuses.map(\.send) == records.map(\.send.id))
     #expect(desk.position == 5)
@@ -220,7 +220,7 @@ struct DeferralTests {
     desk.registry[.registration(target.registration)] = [target]
     desk.deliver((0..<2).map { _ in comeBack(desk, to: target).encoded(at: desk.wall) })
     #expect(desk.pushes.count == 1)
-    desk.turn { desk, _ in desk.dispatcher.revoke([Desk.partition], Rebalance {}, at: desk.now) }
+    desk.revoke()
     desk.answer(desk.pushes[0], PushOutcome(.accepted, status: 200))
     #expect(desk.pushes.count == 1)
     #expect(desk.position == 1)

@@ -20,7 +20,7 @@ struct DeferredOrderTests {
     for push in desk.pushes.dropLast() { desk.answer(push, Self.silence, from: 0) }
     desk.advance(.seconds(3))
     desk.answer(desk.pushes[19], Self.silence, from: 0)
-    #expect(desk.dispatcher.lanes[0].breaker.state == .open)
+    #expect(desk.circuit(0) == .open)
     var sent: [SendRequest] = []
     for _ in 0..<sends {
       sent.append(desk.send(to: .user("bob")))
@@ -36,7 +36,7 @@ struct DeferredOrderTests {
     desk.advance(.seconds(6))
     let probe = desk.pushes[desk.pushes.count - 1]
     desk.answer(probe, Self.accepted, from: 0)
-    #expect(desk.dispatcher.lanes[0].breaker.state == .closed)
+    #expect(desk.circuit(0) == .closed)
   }
 
   private func order(_ desk: Desk) -> [[UInt8]] { desk.pushes.filter { $0.handle == "bob-0" }.map(\.rendering.body) }
@@ -71,7 +71,7 @@ struct DeferredOrderTests {
     for value in back.reversed() { desk.deliver([value]) }
     drain(&desk)
     #expect(order(desk) == bodies(sends + [fresh]))
-    #expect(desk.dispatcher.lanes[0].order.count == 1, "only the push that was not readmitted")
+    #expect(desk.order(0).count == 1, "only the push that was not readmitted")
     #expect(
       Set(desk.statuses.filter { $0.devices.contains { $0.platform == .fcm } }.map(\.send))
         == Set((sends + [fresh]).map(\.id)))
@@ -100,7 +100,7 @@ struct DeferredOrderTests {
     desk.deliver([back])
     for _ in 0...fresh.count { desk.answer(desk.pushes[desk.pushes.count - 1], Self.accepted, from: 0) }
     #expect(order(desk).elementsEqual(bodies(sends + fresh)))
-    #expect(desk.dispatcher.lanes[0].order.count == 1, "another user's, which was not readmitted")
+    #expect(desk.order(0).count == 1, "another user's, which was not readmitted")
   }
 
   @Test func waitingPushIsDeferredWhenHalfOfBytesAreHeld() {
@@ -129,8 +129,8 @@ struct DeferredOrderTests {
     }
     let gone = try desk.retries[before...].map { try RetryRecord.decode($0.value[...], recordTime: desk.wall).send.id }
     #expect(gone.count >= 20)
-    #expect(Set(gone).isDisjoint(with: sent.prefix(50 / desk.dispatcher.lanes[0].order.deviceCount)))
-    #expect(desk.dispatcher.items.held.records >= 40 && desk.dispatcher.items.held.records <= 50)
+    #expect(Set(gone).isDisjoint(with: sent.prefix(50 / desk.order(0).deviceCount)))
+    #expect(desk.held.records >= 40 && desk.held.records <= 50)
   }
 
   @Test func waitingPushLeavesBeforeSpanIsExhausted() {
@@ -165,10 +165,10 @@ struct DeferredOrderTests {
     for push in desk.pushes[first...] {
       desk.answer(push, PushOutcome(.configurationError, reason: "BadTopic", status: 400), from: 0)
     }
-    #expect(desk.dispatcher.lanes[0].breaker.state == .open)
+    #expect(desk.circuit(0) == .open)
     desk.advance(.seconds(1))
     #expect(desk.retries.count == before + 1)
-    #expect(desk.dispatcher.items.held.records == 20, "those that were refused, to try with")
+    #expect(desk.held.records == 20, "those that were refused, to try with")
   }
 
   /// Against a list that is searched from end to end.
@@ -284,7 +284,7 @@ struct DeferredOrderTests {
     drain(&desk)
     #expect(order(desk) == bodies([sends[0], sends[2]]))
     for _ in 0..<70 { desk.advance(.seconds(1)) }
-    #expect(desk.dispatcher.lanes[0].order.isEmpty)
+    #expect(desk.order(0).isEmpty)
   }
 
   @Test func waitingPushGoesBeforeItWouldExpire() {

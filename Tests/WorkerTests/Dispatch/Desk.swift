@@ -12,6 +12,9 @@ struct Desk {
   /// The headers of every record.
   static let headers = [RecordHeader(name: "content-type", text: "application/cloudevents+json")]
 
+  /// A retry topic from which nothing would come back before it expires: what can, waits in memory.
+  static let distant = [100 * 86_400]
+
   var dispatcher: Dispatcher
   var wall = UnixTime(milliseconds: 1_800_000_000_000)
   var uptime: Int64 = 0
@@ -85,26 +88,27 @@ struct Desk {
     senders: [HubName: [Platform: any PushSender]] = [
       .default: [.apns: ScriptedSender(.apns), .fcm: ScriptedSender(.fcm)]
     ],
-    assign: Bool = true, retryDelays: [Int] = [], isTracing: Bool = false,
+    assign: Bool = true, retryDelays: [Int] = Desk.distant, isTracing: Bool = false,
     configure: (inout WorkerConfiguration) -> Void = { _ in }
   ) {
     var configuration = WorkerConfiguration()
     configuration.times.commitInterval = .zero
+    if retryDelays == Self.distant { configuration.times.longestRest = .seconds(86_400) }
     configure(&configuration)
     dispatcher = Dispatcher(
       configuration: configuration, table: SenderTable(senders), topics: Topics(retryDelays: retryDelays), seed: 1,
       isTracing: isTracing)
     unanswered = Array(repeating: 0, count: dispatcher.lanes.count)
-    if assign { turn { $0.dispatcher.assign([Self.partition], Rebalance {}, at: $0.now, into: &$1) } }
+    if assign { self.assign([Self.partition]) }
   }
 
   var now: Moment { Moment(wall: wall, uptime: uptime) }
 
   /// One turn of the engine, and those that its own answers lead to.
-  mutating func turn(_ events: (inout Desk, inout Effects) -> Void = { _, _ in }) {
-    var effects = Effects(senders: dispatcher.lanes.count)
-    events(&self, &effects)
-    dispatcher.finishTurn(at: now, into: &effects)
+  mutating func turn(_ events: (inout Dispatcher) -> Void = { _ in }) {
+    dispatcher.beginTurn(at: now)
+    events(&dispatcher)
+    let effects = dispatcher.finishTurn()
     unanswered += Array(repeating: 0, count: dispatcher.lanes.count - unanswered.count)
     note(effects)
     checkInvariants()
@@ -220,7 +224,7 @@ struct Desk {
     let offsets = openCommit
     openCommit = []
     if error == nil { for offset in offsets { group[offset.partition] = offset } }
-    turn { desk, _ in desk.dispatcher.committed(offsets, error, at: desk.now) }
+    turn { $0.committed(offsets, error) }
   }
 
   /// The group answers with its committed positions, or not at all.
@@ -229,7 +233,7 @@ struct Desk {
     openResumption = nil
     let committed = question.partitions.compactMap { group[$0] }
     let kept = question.partitions.compactMap { self.kept[$0] }
-    turn { $0.dispatcher.recover(question.number, from: fails ? nil : committed, kept: kept, into: &$1) }
+    turn { $0.recover(question.number, from: fails ? nil : committed, kept: kept) }
   }
 
   /// The store answers all open questions about broadcasts.
@@ -239,8 +243,13 @@ struct Desk {
     for question in asked {
       let outcome = broadcasts.outcome(
         of: question, registry: registry, limits: dispatcher.configuration.broadcasts, at: wall)
-      turn { $0.dispatcher.answer(BroadcastAnswer(question: question, outcome: outcome), at: $0.now, into: &$1) }
+      answer(question, outcome)
     }
+  }
+
+  /// The store answers a question, or fails to.
+  mutating func answer(_ question: BroadcastQuestion, _ outcome: BroadcastAnswer.Outcome?) {
+    turn { $0.answer(BroadcastAnswer(question: question, outcome: outcome)) }
   }
 
   mutating func answerLookUp() {
@@ -261,7 +270,7 @@ struct Desk {
     }
     let fails = isRegistryDown || lookUp.queries.contains { poisoned.contains($0.audience) }
     let answer = LookUpAnswer(lookUp: lookUp, found: fails ? nil : found)
-    turn { $0.dispatcher.answer(answer, at: $0.now, into: &$1) }
+    turn { $0.answer(answer) }
   }
 
   /// Kafka has the records, or refuses them: all, or those with these indices.
@@ -284,7 +293,7 @@ struct Desk {
       if let letter = try? DeadLetter.decode(record.value[...]) { deadLetters.append(letter) }
     }
     let acknowledgement = Acknowledgement(productions: productions, refused: refused)
-    turn { $0.dispatcher.acknowledge(acknowledgement, at: $0.now, into: &$1) }
+    turn { $0.acknowledge(acknowledgement) }
   }
 
   /// A record comes from the partition.
@@ -296,7 +305,7 @@ struct Desk {
         topic: partition.topic, partition: partition.partition, offset: offset, timestamp: wall.milliseconds,
         key: key.map { Array($0.utf8)[...] }, value: value[...])
     }
-    turn { $0.dispatcher.take(records, at: $0.now, into: &$1) }
+    turn { $0.take(records) }
   }
 
   /// Sends come from the partition, each with the key its audience has.
@@ -326,7 +335,7 @@ struct Desk {
       if open[result.ticket]?.count == 0 { open[result.ticket] = nil }
     }
     unanswered[sender] -= results.count
-    turn { $0.dispatcher.receive(results, from: sender, at: $0.now, into: &$1) }
+    turn { $0.receive(results, from: sender) }
   }
 
   /// Answers every push handed over since the number given.
@@ -338,7 +347,7 @@ struct Desk {
   mutating func advance(_ duration: Duration) {
     wall = wall + duration
     uptime += duration.milliseconds
-    turn { $0.dispatcher.tick(at: $0.now, into: &$1) }
+    turn { $0.tick() }
   }
 
   /// Registers devices of a user and returns them.
@@ -368,29 +377,10 @@ struct Desk {
   mutating func useUpCredit() {
     let record = ConsumedRecord(
       topic: dispatcher.topics.segments, partition: 99, offset: 0, timestamp: -1, key: nil, value: [])
-    var effects = Effects(senders: dispatcher.lanes.count)
     let records = Array(repeating: record, count: max(0, dispatcher.items.credit.outstanding))
-    dispatcher.take(records, at: now, into: &effects)
+    dispatcher.beginTurn(at: now)
+    dispatcher.take(records)
   }
-
-  /// How many devices rest in memory, and how many wait for older pushes.
-  var restingCount: Int { dispatcher.lanes.reduce(0) { $0 + $1.resting.count } }
-  var waitingCount: Int { dispatcher.lanes.reduce(0) { $0 + $1.waiting.count } }
-  /// When the first of those that wait is looked at.
-  var nextWaiting: Int64? { dispatcher.lanes.compactMap(\.waiting.next).min() }
-
-  /// The partitions that were given back without their last positions.
-  var positionsLeft: [[TopicPartition]] {
-    alarms.compactMap { alarm in if case .positionsLeft(let partitions, _) = alarm { partitions } else { nil } }
-  }
-
-  /// How many sends that had begun were left to the next owner, each time.
-  var workLeft: [Int] {
-    alarms.compactMap { alarm in if case .workLeft(_, let sends) = alarm { sends } else { nil } }
-  }
-
-  /// The offset committed for the partition; nil before the first.
-  var position: Int64? { group[Self.partition]?.offset }
 }
 
 extension StatusRecord {

@@ -25,9 +25,9 @@ struct DispatchTests {
     #expect(desk.position == nil)
     desk.acknowledge()
     #expect(desk.position == 1)
-    #expect(desk.dispatcher.items.held.records == 0)
-    #expect(desk.dispatcher.items.held.devices == 0)
-    #expect(desk.dispatcher.lanes.pushes == 0)
+    #expect(desk.held.records == 0)
+    #expect(desk.held.devices == 0)
+    #expect(desk.takenPlaces == 0)
     let status = try #require(desk.statuses.first)
     #expect(status.send == send.id)
     #expect(status.state == .settled)
@@ -64,11 +64,11 @@ struct DispatchTests {
       #expect(desk.unacknowledged.count == 1)
       #expect(desk.position == nil)
     }
-    #expect(desk.dispatcher.readinessProblems.map(\.text) == ["fanfare.status: unauthorized"])
+    #expect(desk.readinessProblems.map(\.text) == ["fanfare.status: unauthorized"])
     desk.acknowledge()
     #expect(desk.position == 1)
     #expect(desk.statuses.count == 1)
-    #expect(desk.dispatcher.readinessProblems.isEmpty)
+    #expect(desk.readinessProblems.isEmpty)
   }
 
   @Test func onlyRefusedRecordsOfBatchAreProducedAgain() {
@@ -86,7 +86,7 @@ struct DispatchTests {
     #expect(desk.unacknowledged.map(\.record.key) == [sends[1], sends[3]].map { Array("\($0.id)".utf8) })
     desk.acknowledge()
     #expect(desk.position == 4)
-    #expect(desk.dispatcher.items.held.records == 0)
+    #expect(desk.held.records == 0)
   }
 
   @Test func sendWithoutDevicesSettlesWithoutError() {
@@ -175,8 +175,8 @@ struct DispatchTests {
     desk.answerAll()
     let first = try desk.unacknowledged.map { try StatusRecord.decode($0.record.value[...]) }
     // The partition is lost with these pushes in flight, and assigned again after a device was unregistered.
-    desk.turn { $0.dispatcher.lose([Desk.partition], Rebalance {}, into: &$1) }
-    desk.turn { $0.dispatcher.assign([Desk.partition], Rebalance {}, at: $0.now, into: &$1) }
+    desk.lose()
+    desk.assign([Desk.partition])
     desk.registry[.user("bob")]?.removeLast()
     desk.unacknowledged = Productions()
     desk.acknowledges = true
@@ -195,13 +195,13 @@ struct DispatchTests {
     }
     for number in 0..<200 { desk.register("user\(number)", number < 100 ? .apns : .fcm) }
     for number in 0..<200 { desk.deliver(desk.send(to: .user("user\(number)"))) }
-    #expect(desk.dispatcher.lanes.map(\.places.inFlight) == [30, 30, 0])
+    #expect(desk.places.map(\.inFlight) == [30, 30, 0])
     // A service that does not answer delays no other.
     let first = desk.pushes.filter {
-      desk.dispatcher.items.device(Ticket(rawValue: $0.ticket))?.target.platform == .fcm
+      desk.device(of: $0)?.target.platform == .fcm
     }
     for push in first { desk.answer(push, PushOutcome(.accepted)) }
-    #expect(desk.dispatcher.lanes.map(\.places.inFlight) == [30, 30, 0])
+    #expect(desk.places.map(\.inFlight) == [30, 30, 0])
   }
 
   @Test func hubsAreIndependent() throws {
@@ -214,7 +214,7 @@ struct DispatchTests {
     desk.deliver(send, twin)
     // The same id and user in another hub is another send to another user, through that hub's sender.
     #expect(desk.queries.map(\.hub) == [.default, other])
-    #expect(desk.dispatcher.lanes.map(\.places.inFlight).filter { $0 > 0 } == [1, 1])
+    #expect(desk.places.map(\.inFlight).filter { $0 > 0 } == [1, 1])
   }
 
   @Test func creditIsGrantedAsRoomAllows() {
@@ -230,7 +230,7 @@ struct DispatchTests {
     desk.acknowledges = false
     let before = desk.credit
     for number in 0..<100 { desk.deliver(desk.send(to: .user("user\(number)"))) }
-    #expect(desk.dispatcher.items.held.records + desk.dispatcher.items.credit.outstanding <= 100)
+    #expect(desk.held.records + desk.outstandingCredit <= 100)
     #expect(desk.credit - before <= 10)
   }
 
@@ -242,8 +242,8 @@ struct DispatchTests {
       desk.deliver(desk.send(to: .user("user\(number)"), content: Content(message: Message(title: "", body: body))))
     }
     #expect(
-      (1...5).contains(desk.dispatcher.items.credit.outstanding),
-      "\(desk.dispatcher.items.held.bytes) bytes of 65536 are held")
+      (1...5).contains(desk.outstandingCredit),
+      "\(desk.held.bytes) bytes of 65536 are held")
   }
 
   @Test func creditGrowsAfterLargeRecordAlthoughNothingSettles() {
@@ -253,7 +253,7 @@ struct DispatchTests {
     desk.useUpCredit()
     let body = String(repeating: "x", count: 480 * 1024)
     desk.deliver(desk.send(to: .user("user"), content: Content(message: Message(title: "", body: body))))
-    #expect((1...8).contains(desk.dispatcher.items.credit.outstanding))
+    #expect((1...8).contains(desk.outstandingCredit))
   }
 
   @Test func creditIsTakenBackWhenRecordsTurnOutLarge() {
@@ -267,15 +267,15 @@ struct DispatchTests {
       desk.deliver(desk.send(to: .user("user\(taken)"), content: Content(message: Message(title: "", body: body))))
       taken += 1
     }
-    let limit = desk.dispatcher.configuration.limits.maximumBytes
+    let limit = desk.configuration.limits.maximumBytes
     #expect(
-      desk.dispatcher.items.held.bytes >= limit && desk.dispatcher.items.held.bytes < limit + 500 * 1024,
+      desk.held.bytes >= limit && desk.held.bytes < limit + 500 * 1024,
       "\(taken) records")
     // More were on their way: nothing is asked for until the books balance.
     desk.deliver(desk.send(to: .user("late"), content: Content(message: Message(title: "", body: body))))
-    #expect(desk.credit == taken + 1 && desk.dispatcher.items.credit.outstanding == 0)
+    #expect(desk.credit == taken + 1 && desk.outstandingCredit == 0)
     desk.acknowledge()
-    #expect(desk.dispatcher.items.held.bytes == 0 && desk.dispatcher.items.credit.outstanding > 0)
+    #expect(desk.held.bytes == 0 && desk.outstandingCredit > 0)
   }
 
   @Test func noCreditWithoutRoomForBytesDevicesOrOffsets() {
@@ -306,9 +306,9 @@ struct DispatchTests {
       desk.deliver(desk.send(to: .user("bob")), desk.send(to: .user("eve")))
       defer {
         desk.answerAll()
-        #expect(desk.dispatcher.saturation == 0)
+        #expect(desk.saturation == 0)
       }
-      return desk.dispatcher.saturation
+      return desk.saturation
     }
     #expect(saturationAfterTwo { $0.limits.maximumRecords = 16 } == 0.125)
     #expect(saturationAfterTwo { $0.limits.maximumPushes = 4 } == 0.5)

@@ -22,7 +22,7 @@ struct GiantUserTests {
   /// Delivers the segments that were written, and answers every push.
   private func run(_ desk: inout Desk) {
     let segments = TopicPartition(topic: "fanfare.segments", partition: 0)
-    desk.turn { $0.dispatcher.assign([segments], Rebalance {}, at: $0.now, into: &$1) }
+    desk.assign([segments])
     desk.deliver(desk.segments.map { $0.encoded(at: desk.wall) }, from: segments)
     var answered = 0
     for _ in 0..<200 {
@@ -77,10 +77,10 @@ struct GiantUserTests {
   }
 
   @Test func repetitionOfPageLooksUpTheDeviceAlone() throws {
-    var desk = desk(devices: 400, retryDelays: [])
+    var desk = desk(devices: 400, retryDelays: Desk.distant)
     desk.deliver(desk.send(to: .user("giant")))
     let segments = TopicPartition(topic: "fanfare.segments", partition: 0)
-    desk.turn { $0.dispatcher.assign([segments], Rebalance {}, at: $0.now, into: &$1) }
+    desk.assign([segments])
     desk.deliver(desk.segments.map { $0.encoded(at: desk.wall) }, from: segments)
     let first = try #require(desk.pushes.first)
     let asked = desk.queries.count
@@ -104,7 +104,7 @@ struct GiantUserTests {
     for _ in 0..<40 { desk.advance(.milliseconds(50)) }
     #expect(Set(desk.pushes.map(\.handle)).count == 299)
     desk.deliver(desk.send(to: .user("u1")))
-    #expect(desk.dispatcher.readinessProblems.isEmpty, "the registry answers")
+    #expect(desk.readinessProblems.isEmpty, "the registry answers")
     // It is asked for again, rarely, and succeeds when it can.
     let asked = desk.queries.count { $0.audience == .user("u37") }
     for _ in 0..<600 { desk.advance(.milliseconds(50)) }

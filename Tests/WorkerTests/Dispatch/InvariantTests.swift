@@ -40,8 +40,8 @@ struct InvariantTests {
     var desk = Self.settlingDesk()
     let slot = try #require(desk.dispatcher.items.indices.first { desk.dispatcher.items[$0].phase == .settling })
     let former = desk.dispatcher.items[slot].origin
-    desk.turn { $0.dispatcher.lose([Desk.partition], Rebalance {}, into: &$1) }
-    desk.turn { $0.dispatcher.assign([Desk.partition], Rebalance {}, at: $0.now, into: &$1) }
+    desk.lose()
+    desk.assign([Desk.partition])
     desk.deliver(desk.send(to: .user("bob")))
     let current = try #require(desk.dispatcher.items.first { $0.phase != .vacant }).origin
     #expect(current.sequence == former.sequence && current.epoch != former.epoch)
@@ -92,11 +92,11 @@ struct InvariantTests {
     var desk = Desk()
     desk.register("bob", .fcm)
     desk.deliver(desk.send(to: .user("bob")))
-    desk.turn { $0.dispatcher.lose([Desk.partition], Rebalance {}, into: &$1) }
-    #expect(desk.dispatcher.lanes.map(\.places.unanswered) == [0, 1, 0])
+    desk.lose()
+    #expect(desk.places.map(\.unanswered) == [0, 1, 0])
     #expect(desk.violations() == [])
     desk.answerAll()
-    #expect(desk.dispatcher.lanes.map(\.places.unanswered) == [0, 0, 0])
+    #expect(desk.places.map(\.unanswered) == [0, 0, 0])
   }
 }
 #endif

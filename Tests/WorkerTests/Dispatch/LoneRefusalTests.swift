@@ -22,7 +22,7 @@ struct LoneRefusalTests {
   }
 
   /// A desk whose service has accepted a push.
-  private func desk(retryDelays: [Int] = []) -> Desk {
+  private func desk(retryDelays: [Int] = Desk.distant) -> Desk {
     var desk = Desk(retryDelays: retryDelays)
     for number in 0..<40 { desk.register("good\(number)", .apns) }
     for number in 0..<40 { desk.register("bad\(number)", .apns) }
@@ -45,7 +45,7 @@ struct LoneRefusalTests {
   }
 
   @Test(arguments: [refusal, expired]) func refusedDeviceDelaysNoOther(refusal: PushOutcome) {
-    var desk = desk()
+    var desk = desk(retryDelays: [15, 60, 300])
     var answered = desk.pushes.count
     for round in 0..<60 {
       desk.deliver(desk.send(to: .user("bad0")), desk.send(to: .user("good\(round % 40)")))
@@ -55,58 +55,16 @@ struct LoneRefusalTests {
       answer(&desk, from: &answered, with: refusal)
     }
     #expect(stops(desk) == 0)
-    #expect(desk.dispatcher.readinessProblems.isEmpty)
-    desk.advance(.seconds(10))
-    answer(&desk, from: &answered, with: refusal)
+    #expect(desk.readinessProblems.isEmpty)
     desk.deliver(desk.send(to: .user("good0")))
-    answer(&desk, from: &answered, with: refusal)
-    desk.advance(.seconds(10))
-    answer(&desk, from: &answered, with: refusal)
-    let failed = desk.statuses.flatMap(\.devices).filter { $0.outcome == .failed }
-    #expect(failed.count == 60 && failed.allSatisfy { $0.reason == refusal.reason && $0.status == refusal.status })
+    for _ in 0..<60 {
+      answer(&desk, from: &answered, with: refusal)
+      desk.advance(.seconds(1))
+    }
+    #expect(desk.statuses.count == 62 && desk.held.records == 0, "the refused ones are deferred")
     #expect(desk.alarms.count { if case .deviceRefused = $0 { true } else { false } } == 1)
     #expect(desk.drops.isEmpty)
     #expect(desk.position == 122)
-  }
-
-  @Test func knownDeviceFailsSoonAlthoughNothingElseIsSent() {
-    var desk = desk()
-    var answered = desk.pushes.count
-    for _ in 0..<10 {
-      desk.deliver(desk.send(to: .user("bad0")), desk.send(to: .user("good1")))
-      answer(&desk, from: &answered, with: Self.refusal)
-      desk.advance(.seconds(2))
-    }
-    for _ in 0..<20 {
-      answer(&desk, from: &answered, with: Self.refusal)
-      desk.advance(.seconds(1))
-    }
-    desk.deliver(desk.send(to: .user("bad0")))
-    for _ in 0..<10 {
-      answer(&desk, from: &answered, with: Self.refusal)
-      desk.advance(.seconds(1))
-    }
-    #expect(desk.statuses.flatMap(\.devices).count { $0.outcome == .failed } == 11)
-    #expect(stops(desk) == 0 && desk.position == 22)
-  }
-
-  @Test func refusedPushFailsHoweverShortTheRestInMemory() {
-    var desk = Desk { $0.times.longestRest = .seconds(1) }
-    for user in ["bad0", "good0"] { desk.register(user, .apns) }
-    desk.deliver(desk.send(to: .user("good0")))
-    desk.answerAll()
-    var answered = 1
-    for _ in 0..<10 {
-      desk.deliver(desk.send(to: .user("bad0")), desk.send(to: .user("good0")))
-      answer(&desk, from: &answered, with: Self.expired)
-      desk.advance(.seconds(1))
-    }
-    for _ in 0..<5 {
-      answer(&desk, from: &answered, with: Self.expired)
-      desk.advance(.seconds(1))
-    }
-    #expect(desk.retries.isEmpty)
-    #expect(desk.statuses.flatMap(\.devices).count { $0.outcome == .failed } == 10)
   }
 
   /// The refusal may pass, so it does not end a send before its time to live.
@@ -130,7 +88,7 @@ struct LoneRefusalTests {
     #expect(attempts > 10 && attempts < 50, "\(attempts)")
     let results = desk.statuses.flatMap(\.devices).filter { $0.attempts > 1 }
     #expect(results.map(\.outcome) == [passes ? .delivered : .expired])
-    #expect(stops(desk) == 0 && desk.dispatcher.readinessProblems.isEmpty)
+    #expect(stops(desk) == 0 && desk.readinessProblems.isEmpty)
     #expect(desk.statuses.flatMap(\.devices).count { $0.outcome == .delivered } == (passes ? 202 : 201))
   }
 
@@ -152,7 +110,7 @@ struct LoneRefusalTests {
     for number in 0..<30 { desk.deliver(desk.send(to: .user("bad\(number)"))) }
     for push in desk.pushes[first...] { desk.answer(push, Self.refusal) }
     #expect(stops(desk) == 1)
-    #expect(desk.dispatcher.lanes[0].breaker.state == .open)
+    #expect(desk.circuit(0) == .open)
     #expect(desk.statuses.count == 1)
     // The operator has replaced the key.
     var answered = desk.pushes.count
@@ -207,7 +165,7 @@ struct LoneRefusalTests {
     desk.deliver(desk.send(to: .user("b")))
     desk.advance(.seconds(16))
     desk.answer(desk.pushes[1], PushOutcome(.deviceGone, reason: "BadDeviceToken"))
-    #expect(desk.dispatcher.lanes[0].breaker.state != .closed)
+    #expect(desk.circuit(0) != .closed)
   }
 
   @Test func unregisteredHandlesDoNotCountInUnregisterGuard() {

@@ -69,8 +69,8 @@ struct OrderTests {
     #expect(Set(desk.statuses.map(\.send)).count == 10_000)
     #expect(desk.mostPushes <= 40)
     #expect(desk.position == 10_000)
-    #expect(desk.dispatcher.items.held.records == 0)
-    #expect(desk.dispatcher.items.hasNoLanes)
+    #expect(desk.held.records == 0)
+    #expect(desk.hasNoLanes)
   }
 
   @Test func waitOfOneSendDoesNotDelayUsersNext() {

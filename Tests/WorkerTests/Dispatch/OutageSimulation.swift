@@ -54,7 +54,7 @@ struct OutageSimulation {
     limits.records = records
     arrivals = Array(repeating: [], count: users)
     for user in 0..<users { desk.register("u\(user)", .apns, .fcm) }
-    pumps = desk.dispatcher.topics.retries.map { retry in
+    pumps = desk.retryTopics.map { retry in
       Pump(
         topic: retry.name, state: PumpState(delay: retry.delay, limits: limits),
         logs: Array(repeating: [], count: Self.partitions), positions: Array(repeating: 0, count: Self.partitions))

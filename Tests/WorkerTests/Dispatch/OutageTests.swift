@@ -20,10 +20,10 @@ struct OutageTests {
     for push in desk.pushes.filter({ $0.handle.hasSuffix("-0") }).dropLast() {
       desk.answer(push, Self.silence, from: 0)
     }
-    #expect(desk.dispatcher.lanes[0].breaker.state == .closed, "failures all at once are no outage")
+    #expect(desk.circuit(0) == .closed, "failures all at once are no outage")
     desk.advance(.seconds(3))
     for push in desk.pushes.filter({ $0.handle.hasSuffix("-0") }).suffix(1) { desk.answer(push, Self.silence, from: 0) }
-    #expect(desk.dispatcher.lanes[0].breaker.state == .open)
+    #expect(desk.circuit(0) == .open)
   }
 
   @Test func circuitOpensAndOtherPlatformFlows() {
@@ -35,7 +35,7 @@ struct OutageTests {
       })
     let problem = ReadinessProblem(
       "default/apns: the push service is unavailable: ServiceUnavailable", hubs: [.default])
-    #expect(desk.dispatcher.readinessProblems == [problem])
+    #expect(desk.readinessProblems == [problem])
     let before = desk.pushes.count
     for number in 20..<100 { desk.deliver(desk.send(to: .user("u\(number)"))) }
     let later = desk.pushes[before...]
@@ -50,8 +50,8 @@ struct OutageTests {
       desk.answer(push, PushOutcome(.accepted, status: 200), from: 1)
     }
     desk.advance(.seconds(2))
-    #expect(desk.dispatcher.lanes[0].queuedCount == 4)
-    #expect(desk.dispatcher.items.held.records == 4)
+    #expect(desk.queued(0) == 4)
+    #expect(desk.held.records == 4)
     #expect(desk.statuses.isEmpty)
     #expect(desk.retries.count == 96)
   }
@@ -78,7 +78,7 @@ struct OutageTests {
     for (topic, value) in desk.retries[first...] {
       let retry = try RetryRecord.decode(value[...], recordTime: desk.wall)
       guard retry.send.timeToLive == timeToLive else { continue }
-      let delay = try #require(desk.dispatcher.topics.retries.first { $0.name == topic }).delay
+      let delay = try #require(desk.retryTopics.first { $0.name == topic }).delay
       #expect(retry.notBefore + RetryPump.lateness(of: delay) < expiry)
       returning += 1
     }
@@ -150,7 +150,7 @@ struct OutageTests {
     }
     desk.deliver(desk.send(to: .user("u99")))
     desk.advance(.seconds(1))
-    #expect(desk.dispatcher.items.held.records == 65)
+    #expect(desk.held.records == 65)
     let seen = desk.pushes.count
     for _ in 0..<60 where desk.pushes.count == seen { desk.advance(.seconds(1)) }
     #expect(desk.pushes[seen...].map(\.handle) == ["u99-0"])
@@ -168,16 +168,16 @@ struct OutageTests {
     desk.advance(.seconds(4))
     #expect(desk.pushes.count == seen + 1, "a probe")
     desk.answer(desk.pushes[seen], Self.silence, from: 0)
-    #expect(desk.dispatcher.lanes[0].breaker.state == .open)
+    #expect(desk.circuit(0) == .open)
     seen = desk.pushes.count
     desk.advance(.seconds(6))
     desk.answer(desk.pushes[seen], PushOutcome(.accepted, status: 200), from: 0)
-    #expect(desk.dispatcher.lanes[0].breaker.state == .closed)
+    #expect(desk.circuit(0) == .closed)
     desk.advance(.seconds(40))
     let values = desk.retries.map(\.value)
     for value in values { desk.deliver([value]) }
     for push in desk.pushes[(seen + 1)...] { desk.answer(push, PushOutcome(.accepted, status: 200), from: 0) }
-    #expect(desk.dispatcher.items.held.records == 0)
+    #expect(desk.held.records == 0)
     #expect(Set(desk.statuses.map(\.send)).count == 100 && desk.statuses.count == 100)
     #expect(desk.statuses.flatMap(\.devices).allSatisfy { $0.outcome == .delivered })
   }
@@ -191,15 +191,15 @@ struct OutageTests {
     desk.advance(.seconds(1))
     desk.answersLookUps = false
     for push in desk.pushes { desk.answer(push, PushOutcome(.accepted, status: 200)) }
-    #expect(desk.dispatcher.lanes.map(\.places.checking).max() == 25)
+    #expect(desk.places.map(\.checking).max() == 25)
     desk.advance(.seconds(30))
     #expect(desk.dispatcher.lanes.allSatisfy { $0.breaker.state == .closed })
     #expect(desk.alarms.isEmpty)
     desk.answersLookUps = true
     desk.answerLookUp()
-    #expect(desk.dispatcher.lanes.map(\.places.checking).max() == 0)
+    #expect(desk.places.map(\.checking).max() == 0)
     for push in desk.pushes[25...] { desk.answer(push, PushOutcome(.accepted, status: 200)) }
-    #expect(desk.statuses.count == 50 && desk.dispatcher.lanes.pushes == 0)
+    #expect(desk.statuses.count == 50 && desk.takenPlaces == 0)
   }
 
   @Test func silentServiceDoesNotDelayOtherPlatforms() {
@@ -213,9 +213,9 @@ struct OutageTests {
     #expect(pushes("-1").count == 40)
     for push in pushes("-1")[20...] { desk.answer(push, PushOutcome(.accepted, status: 200), from: 1) }
     #expect(pushes("-1").count == 60)
-    #expect(desk.dispatcher.lanes[0].breaker.state == .closed)
+    #expect(desk.circuit(0) == .closed)
     desk.advance(.seconds(3))
-    #expect(desk.dispatcher.lanes[0].breaker.state == .open, "long before their time is up")
+    #expect(desk.circuit(0) == .open, "long before their time is up")
     #expect(
       desk.alarms.contains { if case .serviceUnavailable(sender: 0, reason: "Silence") = $0 { true } else { false } })
     // A late answer counts all the same.

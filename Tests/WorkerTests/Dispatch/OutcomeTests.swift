@@ -119,7 +119,7 @@ struct OutcomeTests {
     #expect(desk.pushes.count == 4)
     desk.answer(desk.pushes[3], refusal)
     #expect(desk.pushes.count == 4)
-    #expect(desk.dispatcher.readinessProblems.count == 1)
+    #expect(desk.readinessProblems.count == 1)
     // Others in flight fare alike; it is said once.
     for index in [1, 2] {
       desk.answer(desk.pushes[index], PushOutcome(.configurationError, reason: "Forbidden", status: 403))
@@ -140,7 +140,7 @@ struct OutcomeTests {
     #expect(desk.pushes.count == 7)
     desk.answer(desk.pushes[6], PushOutcome(.accepted, status: 200))
     #expect(desk.pushes.count == 10)
-    #expect(desk.dispatcher.readinessProblems.isEmpty)
+    #expect(desk.readinessProblems.isEmpty)
     desk.answerAll(from: 4)
     #expect(desk.statuses.count == 5)
     #expect(desk.statuses.flatMap(\.devices).allSatisfy { $0.outcome == .delivered })
@@ -167,10 +167,10 @@ struct OutcomeTests {
     desk.answerAll(from: 0, PushOutcome(.configurationError, reason: "Forbidden", status: 403))
     desk.advance(.seconds(20))
     #expect(desk.pushes.count == 2)
-    desk.turn { $0.dispatcher.lose([Desk.partition], Rebalance {}, into: &$1) }
+    desk.lose()
     desk.answer(desk.pushes[1], PushOutcome(.accepted), from: 1)
-    #expect(desk.dispatcher.lanes[1].breaker.state == .closed)
-    #expect(desk.dispatcher.lanes.pushes == 0)
+    #expect(desk.circuit(1) == .closed)
+    #expect(desk.takenPlaces == 0)
   }
 
   @Test func deadDevicesAreUnregisteredUnlessTooManyLookDead() {

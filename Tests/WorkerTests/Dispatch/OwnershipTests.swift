@@ -21,7 +21,7 @@ struct OwnershipTests {
     #expect(desk.statuses[1].devices.map(\.outcome) == [.rejected])
     #expect(desk.statuses[1].devices.map(\.reason) == ["NoLongerRegistered"])
     #expect(desk.statuses[1].devices.map(\.attempts) == [0])
-    #expect(desk.dispatcher.lanes.pushes == 0)
+    #expect(desk.takenPlaces == 0)
   }
 
   @Test func recentlyLookedUpDeviceIsPushedWithoutLookUp() {
@@ -183,7 +183,7 @@ struct OwnershipTests {
     desk.register("bob", .fcm)
     desk.isRegistryDown = true
     desk.deliver(desk.send(to: .user("bob")), desk.send(to: .user("eve")))
-    #expect(desk.dispatcher.readinessProblems.map(\.text) == ["the registry cannot be asked"])
+    #expect(desk.readinessProblems.map(\.text) == ["the registry cannot be asked"])
     for _ in 0..<20 { desk.advance(.seconds(1)) }
     let asked = desk.queries.count
     #expect(asked < 30)
@@ -194,7 +194,7 @@ struct OwnershipTests {
     desk.answerAll()
     #expect(desk.statuses.count == 2)
     #expect(desk.position == 2)
-    #expect(desk.dispatcher.readinessProblems.isEmpty)
+    #expect(desk.readinessProblems.isEmpty)
   }
 
   @Test func placesReservedForLookUpAreReleased() {
@@ -208,12 +208,12 @@ struct OwnershipTests {
     desk.answer(desk.pushes[0], PushOutcome(.accepted))
     desk.answer(desk.pushes[1], PushOutcome(.accepted))
     // Both places are reserved for pushes being checked.
-    #expect(desk.dispatcher.lanes.pushes == 2)
+    #expect(desk.takenPlaces == 2)
     #expect(desk.pushes.count == 2)
-    desk.turn { $0.dispatcher.lose([Desk.partition], Rebalance {}, into: &$1) }
-    #expect(desk.dispatcher.lanes.pushes == 0)
+    desk.lose()
+    #expect(desk.takenPlaces == 0)
     desk.answerLookUp()
     #expect(desk.pushes.count == 2)
-    #expect(desk.dispatcher.lanes.pushes == 0)
+    #expect(desk.takenPlaces == 0)
   }
 }

@@ -39,7 +39,7 @@ struct PausedRoomTests {
     steer(.paused, broadcast, &desk)
     BroadcastTests.answerAll(&desk)
     desk.advance(.seconds(1))
-    #expect(desk.pushes.count == 3 && desk.dispatcher.items.held.devices == 0 && desk.retries.count == 1)
+    #expect(desk.pushes.count == 3 && desk.held.devices == 0 && desk.retries.count == 1)
     let value = try #require(desk.retries.first).value
     let record = try RetryRecord.decode(value[...], recordTime: desk.wall)
     #expect(record.counts.total == 3 && record.send == send && record.devices.count >= 1)
@@ -56,8 +56,8 @@ struct PausedRoomTests {
     #expect(desk.pushes.count == 204 && Set(desk.pushes.map(\.handle)).count == 201)
     #expect(Set(desk.statuses.filter { $0.send == send.id }.map(\.part)).count == send.pages(in: desk))
     #expect(
-      desk.dispatcher.items.held.records == 0 && desk.dispatcher.items.held.devices == 0
-        && desk.dispatcher.items.held.segments == 0)
+      desk.held.records == 0 && desk.held.devices == 0
+        && desk.held.segments == 0)
   }
 
   @Test func leavingPageResumedContinuesWithUndeferredDevices() throws {
@@ -79,7 +79,7 @@ struct PausedRoomTests {
     steer(.paused, broadcast, &desk)
     BroadcastTests.answerAll(&desk)
     desk.advance(.seconds(60))
-    #expect(desk.retries.isEmpty && desk.dispatcher.items.held.devices > 0)
+    #expect(desk.retries.isEmpty && desk.held.devices > 0)
   }
 
   @Test func readmittedRecordOfPausedBroadcastCirculatesEverMoreSlowly() throws {
@@ -98,11 +98,11 @@ struct PausedRoomTests {
       }
       desk.advance(.seconds(1))
     }
-    #expect((10...60).contains(desk.retries.count) && desk.pushes.isEmpty && desk.dispatcher.deferral.knownPauses == 1)
+    #expect((10...60).contains(desk.retries.count) && desk.pushes.isEmpty && desk.knownPauses == 1)
     desk.broadcasts.steerings[broadcast] = BroadcastControl(.running, because: .caller)
     desk.advance(.seconds(301))
     desk.deliver([record])
-    #expect(desk.pushes.count == 3 && desk.dispatcher.deferral.knownPauses == 0)
+    #expect(desk.pushes.count == 3 && desk.knownPauses == 0)
   }
 
   @Test func pauseBeginsAgainWhenNothingCameBackInTime() throws {
@@ -130,16 +130,16 @@ struct PausedRoomTests {
     steer(.paused, broadcast, &desk)
     BroadcastTests.answerAll(&desk)
     desk.advance(.seconds(1))
-    #expect(desk.retries.count == 1 && desk.dispatcher.deferral.knownPauses == 1)
+    #expect(desk.retries.count == 1 && desk.knownPauses == 1)
     steer(.running, broadcast, &desk)
-    #expect(desk.dispatcher.deferral.knownPauses == 0)
+    #expect(desk.knownPauses == 0)
   }
 
   @Test func lostPausedSegmentsAreForgotten() throws {
     var (desk, _, broadcast) = try begun()
     steer(.paused, broadcast, &desk)
     #expect(!desk.dispatcher.broadcasts.pausedSegments.isEmpty)
-    desk.turn { $0.dispatcher.lose([BroadcastTests.partition], Rebalance {}, into: &$1) }
+    desk.lose([BroadcastTests.partition])
     desk.advance(.seconds(1))
     desk.advance(.seconds(1))
     #expect(
@@ -182,7 +182,7 @@ struct PausedRoomTests {
     steer(.paused, broadcast, &desk)
     for push in desk.pushes { desk.answer(push, PushOutcome(.reauthenticate, status: 403)) }
     desk.advance(.seconds(1))
-    #expect(desk.pushes.count == 3 && desk.retries.count == 1 && desk.dispatcher.items.held.devices == 0)
+    #expect(desk.pushes.count == 3 && desk.retries.count == 1 && desk.held.devices == 0)
   }
 
   @Test(arguments: [BroadcastControl.State.paused, .cancelled])
@@ -196,17 +196,17 @@ struct PausedRoomTests {
     desk.answersLookUps = false
     steer(.running, broadcast, &desk)
     for push in desk.pushes { desk.answer(push, PushOutcome(.accepted, status: 200)) }
-    #expect(desk.dispatcher.lanes.reduce(0) { $0 + $1.places.checking } > 0)
+    #expect(desk.places.reduce(0) { $0 + $1.checking } > 0)
     steer(course, broadcast, &desk)
     while desk.openLookUp != nil { desk.answerLookUp() }
     desk.advance(.seconds(1))
-    #expect(desk.pushes.count == 3 && desk.dispatcher.lanes.pushes == 0)
+    #expect(desk.pushes.count == 3 && desk.takenPlaces == 0)
     desk.answersLookUps = true
     steer(course == .paused ? .running : .cancelled, broadcast, &desk)
     BroadcastTests.answerAll(&desk)
     let count = course == .paused ? 200 : 3
     #expect(desk.pushes.count == count && Set(desk.pushes.map(\.handle)).count == count)
-    #expect(Set(desk.statuses.map(\.part)).count == send.pages(in: desk) && desk.dispatcher.items.held.segments == 0)
+    #expect(Set(desk.statuses.map(\.part)).count == send.pages(in: desk) && desk.held.segments == 0)
   }
 
   @Test func pausedSegmentsDoNotBlockSends() throws {
@@ -222,18 +222,18 @@ struct PausedRoomTests {
     _ = BroadcastTests.divided(&desk)
     BroadcastTests.begin(&desk)
     BroadcastTests.answerAll(&desk)
-    #expect(desk.pushes.count == 200 && desk.dispatcher.items.held.segments == 3)
+    #expect(desk.pushes.count == 200 && desk.held.segments == 3)
     #expect(
       desk.dispatcher.broadcasts.segments.isEmpty && desk.dispatcher.broadcasts.pausedSegments.count == 3,
       "looked at when it is news")
     desk.advance(.seconds(1))
-    #expect(!desk.dispatcher.partitions.spans.isFarBehind && desk.dispatcher.items.credit.pausesSegments)
+    #expect(!desk.isFarBehind && desk.pausesSegments)
     let before = desk.credit
     for _ in 0..<4 { desk.deliver(desk.send(to: .user("unregistered"))) }
     #expect(desk.credit > before)
     steer(.running, broadcast, &desk)
     BroadcastTests.answerAll(&desk)
     desk.advance(.seconds(1))
-    #expect(desk.pushes.count == 400 && !desk.dispatcher.items.credit.pausesSegments)
+    #expect(desk.pushes.count == 400 && !desk.pausesSegments)
   }
 }

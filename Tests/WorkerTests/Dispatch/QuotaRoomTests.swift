@@ -10,7 +10,7 @@ struct QuotaRoomTests {
   private static let accepted = PushOutcome(.accepted, status: 200)
 
   /// A desk of two hubs: the named one's FCM takes a push a second.
-  private func desk(_ hub: HubName, retryDelays: [Int] = []) -> Desk {
+  private func desk(_ hub: HubName, retryDelays: [Int] = Desk.distant) -> Desk {
     var desk = Desk(
       senders: [.default: [.apns: ScriptedSender(.apns)], hub: [.fcm: ScriptedSender(.fcm)]], retryDelays: retryDelays
     ) {
@@ -21,7 +21,7 @@ struct QuotaRoomTests {
       $0.pushesPerMinute = [hub: [.fcm: 60]]
     }
     desk.broadcasts.quotas = [:]
-    desk.turn { $0.dispatcher.assign([BroadcastTests.partition], Rebalance {}, at: $0.now, into: &$1) }
+    desk.assign([BroadcastTests.partition])
     return desk
   }
 
@@ -64,7 +64,7 @@ struct QuotaRoomTests {
     run(&desk, steps: 1500)
     #expect(desk.pushes.count == 260 && Set(desk.pushes.map(\.handle)).count == 260)
     #expect(
-      desk.statuses.count { $0.send == slow.id } == slow.pages(in: desk) && desk.dispatcher.items.held.segments == 0)
+      desk.statuses.count { $0.send == slow.id } == slow.pages(in: desk) && desk.held.segments == 0)
   }
 
   @Test(arguments: 200..<210) func pageWaitingForQuotaTakesNoHeadStart(devices: Int) throws {
@@ -88,10 +88,10 @@ struct QuotaRoomTests {
     desk.deliver([StoppedRoomTests.page(&desk, number: 1, devices: 10).encoded(at: desk.wall)])
     #expect(desk.pushes.count == 11)
     run(&desk, steps: 1)
-    #expect(desk.statuses.count == 1 && desk.dispatcher.readmissions.weights.reduce(0, +) == 10)
+    #expect(desk.statuses.count == 1 && desk.readmitted.reduce(0, +) == 10)
     run(&desk, steps: 250)
     #expect(
-      desk.statuses.count == 2 && desk.pushes.count == 20 && desk.dispatcher.readmissions.weights.allSatisfy { $0 == 0 }
+      desk.statuses.count == 2 && desk.pushes.count == 20 && desk.readmitted.allSatisfy { $0 == 0 }
     )
   }
 
@@ -114,7 +114,7 @@ struct QuotaRoomTests {
     desk.deliver(records.map { $0.encoded(at: desk.wall) })
     desk.answerQuestions()
     let asked = desk.questions.count { if case .permits = $0 { true } else { false } }
-    #expect(asked == 1 && desk.dispatcher.readmissions.awaitingSlot.count == 1)
+    #expect(asked == 1 && desk.awaitingSlot == 1)
     desk.answersQuestions = true
     desk.answerQuestions()
     run(&desk, steps: 40)

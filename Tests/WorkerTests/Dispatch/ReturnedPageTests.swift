@@ -19,10 +19,10 @@ struct ReturnedPageTests {
     desk.deliver(desk.send(to: .user("bob")))
     desk.answer(desk.pushes[0], Self.refusal)
     deliver(StoppedRoomTests.page(&desk, devices: 200, rate: 20, after: .seconds(4)), to: &desk)
-    #expect(desk.retries.count == 1 && desk.dispatcher.items.held.devices == 1)
+    #expect(desk.retries.count == 1 && desk.held.devices == 1)
     desk.advance(.milliseconds(2_500))
     desk.answer(desk.pushes[1], Self.accepted)
-    #expect(desk.dispatcher.lanes[0].breaker.state == .closed)
+    #expect(desk.circuit(0) == .closed)
     desk.advance(.seconds(2))
     #expect(desk.pushes.count == 2)
   }
@@ -37,7 +37,7 @@ struct ReturnedPageTests {
     desk.answerAll(Self.refusal)
     desk.advance(.seconds(1))
     #expect(
-      desk.dispatcher.readmissions.weights[0] == 0 && desk.dispatcher.items.held.records == 0 && desk.retries.count == 1
+      desk.readmitted[0] == 0 && desk.held.records == 0 && desk.retries.count == 1
     )
   }
 
@@ -59,11 +59,11 @@ struct ReturnedPageTests {
   @Test func recordWithoutSlotIsDeferredAgain() throws {
     var desk = crowded()
     for _ in 0..<9 { desk.advance(.seconds(1)) }
-    #expect(desk.dispatcher.readmissions.awaitingSlot.count == 2 && desk.retries.isEmpty)
+    #expect(desk.awaitingSlot == 2 && desk.retries.isEmpty)
     for _ in 0..<3 { desk.advance(.seconds(1)) }
     #expect(
-      desk.dispatcher.readmissions.awaitingSlot.isEmpty && desk.dispatcher.readmissions.awaitingBytes == 0
-        && desk.dispatcher.items.held.records == 1)
+      desk.awaitingSlot == 0 && desk.awaitingBytes == 0
+        && desk.held.records == 1)
     let times = try desk.retries.map { try RetryRecord.decode($0.value[...], recordTime: desk.wall).notBefore }
     #expect(times.count == 2 && times.allSatisfy { $0 > desk.wall && $0 <= desk.wall + .seconds(2) })
   }
@@ -71,17 +71,17 @@ struct ReturnedPageTests {
   @Test func pageThatWouldExpireStaysInMemory() {
     var desk = crowded(timeToLive: 12)
     for _ in 0..<11 { desk.advance(.seconds(1)) }
-    #expect(desk.dispatcher.readmissions.awaitingSlot.count == 2 && desk.retries.isEmpty)
+    #expect(desk.awaitingSlot == 2 && desk.retries.isEmpty)
     desk.answerAll(Self.accepted)
-    #expect(desk.pushes.count == 80 && desk.dispatcher.readmissions.awaitingSlot.count == 1)
+    #expect(desk.pushes.count == 80 && desk.awaitingSlot == 1)
   }
 
   @Test func recordWithoutSlotIsDeferredWhenReadingIsFarAhead() {
     var desk = crowded(maximumSpan: 4)
     desk.advance(.seconds(1))
-    #expect(desk.dispatcher.partitions.spans.isFarBehind)
+    #expect(desk.isFarBehind)
     #expect(
-      desk.dispatcher.readmissions.awaitingSlot.isEmpty && desk.dispatcher.readmissions.awaitingBytes == 0
+      desk.awaitingSlot == 0 && desk.awaitingBytes == 0
         && desk.retries.count == 2)
   }
 
@@ -101,7 +101,7 @@ struct ReturnedPageTests {
     deliver(StoppedRoomTests.page(&desk, parts: 1, devices: 30), to: &desk)
     deliver(StoppedRoomTests.page(&desk, parts: 1, devices: 30), to: &desk)
     #expect(desk.pushes.count == 30 && desk.pushes.allSatisfy { Ticket(rawValue: $0.ticket).isBulk })
-    #expect(desk.dispatcher.readmissions.awaitingSlot.count == 1)
+    #expect(desk.awaitingSlot == 1)
     // So is one most of which is delivered.
     desk.answerAll(Self.accepted)
     desk.answerAll(from: 30, Self.accepted)
@@ -130,7 +130,7 @@ struct ReturnedPageTests {
     deliver(record, to: &desk)
     #expect(
       desk.pushes.isEmpty && desk.retries.map(\.topic) == ["fanfare.retry.60s"]
-        && desk.dispatcher.items.held.records == 0)
+        && desk.held.records == 0)
   }
 
   @Test func pushWaitingForQuotaStaysWhileThereIsRoom() {
@@ -141,7 +141,7 @@ struct ReturnedPageTests {
     desk.advance(.seconds(1))
     desk.advance(.seconds(1))
     #expect(
-      desk.dispatcher.lanes[0].queuedCount == 40
+      desk.queued(0) == 40
         && desk.dispatcher.items.allSatisfy { $0.openDevices == $0.devices.count })
   }
 
@@ -152,8 +152,8 @@ struct ReturnedPageTests {
     desk.deliver(desk.send(to: .user("bob")))
     desk.answerQuestions()
     desk.answerAll()
-    #expect(desk.pushes.count == 1 && desk.dispatcher.lanes[1].queuedCount == 1)
-    desk.turn { desk, _ in desk.dispatcher.shutDown(at: desk.now) }
+    #expect(desk.pushes.count == 1 && desk.queued(1) == 1)
+    desk.shutDown()
     var isToLeave = desk.isToLeave
     #expect(!isToLeave)
     desk.answerQuestions()
@@ -180,7 +180,7 @@ struct ReturnedPageTests {
     // Of two places two devices are looked up again, and one push is still on its way.
     let sent = desk.pushes.filter { Ticket(rawValue: $0.ticket).slot == Ticket(rawValue: desk.pushes[0].ticket).slot }
     for push in sent.dropFirst() { desk.answer(push, Self.accepted) }
-    #expect(desk.dispatcher.lanes.reduce(0) { $0 + $1.places.checking } > 0)
+    #expect(desk.places.reduce(0) { $0 + $1.checking } > 0)
     steer(.paused, &desk)
     desk.answer(sent[0], Self.refusal)
     while desk.openLookUp != nil { desk.answerLookUp() }

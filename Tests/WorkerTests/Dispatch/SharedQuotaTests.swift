@@ -34,9 +34,7 @@ import Testing
         continue
       }
       let moment = try await store.reserve(pushes, of: quota, at: desk.wall)
-      desk.turn {
-        $0.dispatcher.answer(BroadcastAnswer(question: question, outcome: .moment(moment)), at: $0.now, into: &$1)
-      }
+      desk.answer(question, .moment(moment))
     }
   }
 
@@ -86,7 +84,7 @@ import Testing
       desk.questions = []
       while let first = answers.first, first.step == step {
         answers.removeFirst()
-        desk.turn { $0.dispatcher.answer(first.answer, at: $0.now, into: &$1) }
+        desk.turn { $0.answer(first.answer) }
       }
       desk.answerAll(from: before)
     }
@@ -122,15 +120,13 @@ import Testing
     send(&desk)
     #expect(desk.pushes.isEmpty && desk.questions.count == 1)
     let question = desk.questions.removeFirst()
-    desk.turn { $0.dispatcher.answer(BroadcastAnswer(question: question, outcome: nil), at: $0.now, into: &$1) }
+    desk.answer(question, nil)
     #expect(desk.questions.isEmpty)
     desk.advance(.seconds(10))
     #expect(desk.questions.count == 1)
     let again = desk.questions.removeFirst()
     let moment = desk.wall
-    desk.turn {
-      $0.dispatcher.answer(BroadcastAnswer(question: again, outcome: .moment(moment)), at: $0.now, into: &$1)
-    }
+    desk.answer(again, .moment(moment))
     #expect(desk.pushes.count == 1)
   }
 }

@@ -50,10 +50,10 @@ struct StoppedRoomTests {
     for number in 0..<30 { desk.deliver(desk.send(to: .user("a\(number)"))) }
     desk.advance(.milliseconds(50))
     #expect(
-      desk.dispatcher.lanes[0].breaker.state == .closed && !desk.dispatcher.lanes[0].silence.isNoticed
+      desk.circuit(0) == .closed && !desk.isSilent(0)
         && desk.alarms.isEmpty)
     desk.advance(.seconds(6))
-    #expect(desk.dispatcher.lanes[0].breaker.state == .open, "but nothing for six seconds is")
+    #expect(desk.circuit(0) == .open, "but nothing for six seconds is")
   }
 
   @Test func stoppedPlatformKeepsNoLargeRecordsAsProbes() {
@@ -61,25 +61,25 @@ struct StoppedRoomTests {
     desk.deliver(desk.send(to: .user("a0")))
     for number in 0..<6 { desk.deliver([Self.page(&desk, number: number, devices: 100).encoded(at: desk.wall)]) }
     desk.answer(desk.pushes[0], PushOutcome(.configurationError, reason: "BadTopic", status: 400))
-    #expect(desk.dispatcher.lanes[0].breaker.state == .open && desk.dispatcher.items.held.records == 7)
+    #expect(desk.circuit(0) == .open && desk.held.records == 7)
     desk.advance(.seconds(1))
     #expect(!desk.dispatcher.items.contains { $0.isBulk && $0.phase == .dispatching })
-    #expect(desk.retries.count == 6 && desk.dispatcher.items.held.records == 1)
+    #expect(desk.retries.count == 6 && desk.held.records == 1)
   }
 
   @Test func recordsOfSilentServiceAreExemptFromLimits() {
-    var desk = desk(retryDelays: []) { $0.limits.maximumRecords = 60 }
+    var desk = desk(retryDelays: Desk.distant) { $0.limits.maximumRecords = 60 }
     desk.credit = 0
     // As many as were asked for when the worker began; none of them is answered.
     for number in 0..<60 { desk.deliver(desk.send(to: .user("a\(number)"))) }
     desk.advance(.seconds(1))
     #expect(desk.credit == 0)
     desk.advance(.milliseconds(1_100))
-    #expect(desk.dispatcher.lanes[0].silence.isNoticed)
+    #expect(desk.isSilent(0))
     #expect(desk.credit == 60)
     for number in 60..<120 { desk.deliver(desk.send(to: .user("a\(number)"))) }
     desk.advance(.milliseconds(50))
-    #expect(desk.credit == 60 && desk.dispatcher.items.held.records == 120, "no more than as many again")
+    #expect(desk.credit == 60 && desk.held.records == 120, "no more than as many again")
   }
 
   @Test func crowdingSilentServiceOpensCircuitSooner() {
@@ -89,11 +89,11 @@ struct StoppedRoomTests {
     }
     for number in 0..<60 { desk.deliver(desk.send(to: .user("a\(number)"))) }
     desk.advance(.milliseconds(1_990))
-    #expect(desk.dispatcher.lanes[0].breaker.state == .closed)
+    #expect(desk.circuit(0) == .closed)
     desk.advance(.milliseconds(50))
-    #expect(desk.dispatcher.lanes[0].breaker.state == .open)
+    #expect(desk.circuit(0) == .open)
     desk.advance(.milliseconds(50))
-    #expect(desk.dispatcher.lanes[0].queuedCount == 4 && desk.retries.count == 31)
+    #expect(desk.queued(0) == 4 && desk.retries.count == 31)
   }
 
   @Test func expiringPushesLeaveStoppedServiceWhenRoomIsShort() throws {
@@ -101,9 +101,9 @@ struct StoppedRoomTests {
     desk.deliver(desk.send(to: .user("a0")))
     desk.answer(desk.pushes[0], PushOutcome(.configurationError, reason: "BadTopic", status: 400))
     for number in 1..<101 { desk.deliver(desk.send(to: .user("a\(number)"), timeToLive: 10)) }
-    #expect(desk.dispatcher.items.held.records == 101 && desk.dispatcher.items.credit.outstanding <= 0)
+    #expect(desk.held.records == 101 && desk.outstandingCredit <= 0)
     desk.advance(.milliseconds(50))
-    #expect(desk.dispatcher.items.held.records == 5 && desk.dispatcher.items.credit.outstanding > 0)
+    #expect(desk.held.records == 5 && desk.outstandingCredit > 0)
     desk.deliver(desk.send(to: .user("f0")))
     desk.answerAll(from: 1)
     #expect(desk.statuses.count == 1 && desk.statuses[0].devices.map(\.outcome) == [.delivered])
@@ -135,7 +135,7 @@ struct StoppedRoomTests {
       desk.deliver([Self.page(&desk, number: number, devices: 50, timeToLive: 10).encoded(at: desk.wall)])
     }
     desk.advance(.milliseconds(50))
-    #expect(desk.dispatcher.items.held.records == 1 && desk.retries.count == 6)
+    #expect(desk.held.records == 1 && desk.retries.count == 6)
   }
 
   @Test func pushesExpiringBeforeQuotaLeaveWhenRoomIsShort() {
@@ -150,7 +150,7 @@ struct StoppedRoomTests {
     }
     desk.advance(.seconds(1))
     #expect(
-      desk.dispatcher.items.held.records == PlatformLane.bulkPeriod
+      desk.held.records == PlatformLane.bulkPeriod
         && desk.retries.count == 60 - PlatformLane.bulkPeriod)
   }
 
@@ -208,8 +208,8 @@ struct StoppedRoomTests {
     }
     desk.advance(.seconds(1))
     // Ten seconds at a tenth of a second each, or a little less.
-    #expect((90...100).contains(desk.dispatcher.lanes[1].queuedCount))
-    #expect(desk.dispatcher.items.held.records == desk.dispatcher.lanes[1].queuedCount)
+    #expect((90...100).contains(desk.queued(1)))
+    #expect(desk.held.records == desk.queued(1))
     let dues = try desk.retries.map { try RetryRecord.decode($0.value[...], recordTime: desk.wall).notBefore }
     #expect(dues == dues.sorted() && dues.count >= 200)
     #expect(try #require(dues.last) > desk.wall + .seconds(25))
@@ -234,13 +234,13 @@ struct StoppedRoomTests {
     answer()
     BroadcastTests.begin(&desk)
     answer()
-    let page = desk.dispatcher.lanes[1].queuedCount
+    let page = desk.queued(1)
     #expect(page > 8)
     desk.advance(.seconds(1))
-    #expect(desk.dispatcher.lanes[1].queuedCount == page && desk.retries.isEmpty)
+    #expect(desk.queued(1) == page && desk.retries.isEmpty)
     for number in 0..<30 { desk.deliver(desk.send(to: .user("f\(number)"))) }
     desk.advance(.seconds(1))
-    #expect(desk.dispatcher.lanes[1].queuedCount == page + 7 && desk.retries.count == 23)
+    #expect(desk.queued(1) == page + 7 && desk.retries.count == 23)
   }
 
   @Test(arguments: [1, 50], [400, 780, 1000])
@@ -279,7 +279,7 @@ struct StoppedRoomTests {
     desk.deliver(desk.send(to: .user("bob")))
     desk.answerAll()
     #expect(desk.pushes.map(\.handle) == ["bob-0"])
-    desk.turn { desk, _ in desk.dispatcher.shutDown(at: desk.now) }
+    desk.shutDown()
     #expect(desk.retries.count == 1 && desk.position == 1)
     desk.turn()
     #expect(desk.isToLeave)
@@ -293,14 +293,14 @@ struct StoppedRoomTests {
     desk.advance(.milliseconds(300))
     desk.answersLookUps = false
     desk.answerQuestions()
-    #expect(desk.dispatcher.lanes[1].places.checking == 1)
+    #expect(desk.places[1].checking == 1)
     desk.advance(.milliseconds(800))
     desk.answerLookUp()
-    #expect(desk.pushes.isEmpty && desk.dispatcher.lanes.pushes == 0)
+    #expect(desk.pushes.isEmpty && desk.takenPlaces == 0)
     desk.answersLookUps = true
     desk.answerQuestions()
     #expect(desk.pushes.count == 1)
     desk.answerAll()
-    #expect(desk.statuses.count == 1 && desk.dispatcher.lanes.pushes == 0)
+    #expect(desk.statuses.count == 1 && desk.takenPlaces == 0)
   }
 }

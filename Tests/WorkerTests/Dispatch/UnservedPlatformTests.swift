@@ -7,8 +7,8 @@ import Testing
 
 /// Devices of a platform for which the worker has no sender.
 struct UnservedPlatformTests {
-  private func desk(retryDelays: [Int] = [15, 60, 300]) -> Desk {
-    var desk = Desk(retryDelays: retryDelays)
+  private func desk() -> Desk {
+    var desk = Desk(retryDelays: [15, 60, 300])
     desk.register("bob", .wns, .fcm)
     desk.register("eve", .wns)
     return desk
@@ -21,7 +21,7 @@ struct UnservedPlatformTests {
     #expect(desk.statuses.isEmpty)
     #expect(desk.retries.count == 2 && desk.position == 2)
     #expect(desk.alarms.count { if case .senderMissing = $0 { true } else { false } } == 1)
-    #expect(desk.dispatcher.readinessProblems.count == 1)
+    #expect(desk.readinessProblems.count == 1)
     // It comes back, is deferred again, and ends when its time to live is over.
     desk.advance(.seconds(60))
     desk.deliver(desk.retries.map(\.value))
@@ -35,7 +35,7 @@ struct UnservedPlatformTests {
     #expect(desk.pushes.count == 1)
     // Without further devices the worker is ready again.
     desk.advance(.seconds(601))
-    #expect(desk.dispatcher.readinessProblems.isEmpty)
+    #expect(desk.readinessProblems.isEmpty)
   }
 
   @Test func workerWithSenderDeliversDeferredSend() {
@@ -48,51 +48,6 @@ struct UnservedPlatformTests {
     #expect(serving.pushes.map(\.handle) == ["eve-0"])
     serving.answerAll()
     #expect(serving.statuses.flatMap(\.devices).map(\.outcome) == [.delivered])
-  }
-
-  @Test func sendWaitsInMemoryWithoutRetryTopics() {
-    var desk = desk(retryDelays: [])
-    desk.deliver(desk.send(to: .user("eve"), timeToLive: 1000), desk.send(to: .user("bob")))
-    desk.answerAll()
-    for _ in 0..<15 {
-      desk.advance(.seconds(60))
-      #expect(desk.statuses.isEmpty && desk.position == nil && desk.dispatcher.readinessProblems.count == 1)
-    }
-    #expect(desk.pushes.map(\.handle) == ["bob-1"])
-    desk.advance(.seconds(100))
-    #expect(desk.statuses.map(\.state) == [.expired] && desk.position == 1)
-    #expect(desk.statuses.flatMap(\.devices).map(\.reason) == ["NoSender"])
-    // The other send is left to the next owner.
-    desk.turn { desk, _ in desk.dispatcher.shutDown(at: desk.now) }
-    desk.advance(.seconds(20))
-    #expect(desk.isToLeave && desk.statuses.count == 1 && desk.position == 1)
-  }
-
-  @Test func laterSendToUserIsDispatchedWithoutRetryTopics() {
-    var desk = desk(retryDelays: [])
-    desk.deliver(desk.send(to: .user("bob")), desk.send(to: .user("bob")))
-    desk.answerAll()
-    #expect(desk.pushes.count == 2)
-  }
-
-  @Test func broadcastEndsWithoutRetryTopics() {
-    var desk = BroadcastTests.desk(devices: 60)
-    desk.registry[.tag("news")] = desk.registry[.tag("news")]?.map { target in
-      guard target.platform == .fcm else { return target }
-      return Target(
-        registration: target.registration, platform: .wns, handle: target.handle, registeredAt: target.registeredAt)
-    }
-    _ = BroadcastTests.divided(&desk)
-    BroadcastTests.begin(&desk)
-    for _ in 0..<5 {
-      BroadcastTests.answerAll(&desk)
-      desk.advance(.seconds(1))
-    }
-    // A page that waits for credentials would hold up all others.
-    #expect(desk.pushes.count == 45 && desk.group[BroadcastTests.partition]?.offset == 3)
-    let results = desk.statuses.flatMap(\.devices)
-    #expect(results.count == 15 && results.allSatisfy { $0.outcome == .failed && $0.reason == "NoSender" })
-    #expect(desk.dispatcher.readinessProblems.count == 1)
   }
 
   @Test func hubWithoutCredentialsIsDeferred() throws {
@@ -119,7 +74,7 @@ struct UnservedPlatformTests {
     desk.answerAll()
     // Two devices of the late hub in one record, and one of the default hub.
     #expect(desk.deadLetters.isEmpty && desk.retries.count == 2 && desk.position == 2)
-    #expect(desk.dispatcher.readinessProblems.count == 3)
+    #expect(desk.readinessProblems.count == 3)
     // The hub is known from now on.
     desk.answersQuestions = false
     desk.deliver(desk.send(to: .user("bob"), hub: hub))
@@ -132,28 +87,28 @@ struct UnservedPlatformTests {
     let nowhere = try #require(HubName("nowhere"))
     desk.deliver(desk.send(to: .user("bob"), hub: hub), desk.send(to: .user("bob"), hub: nowhere))
     #expect(desk.deadLetters.isEmpty && desk.retries.isEmpty && desk.position == nil)
-    #expect(desk.dispatcher.items.held.records == 2)
+    #expect(desk.held.records == 2)
     desk.broadcasts.isDown = false
     desk.advance(.seconds(5))
     #expect(desk.deadLetters.map(\.reason) == [.unknownHub] && desk.retries.count == 1 && desk.position == 2)
-    #expect(desk.dispatcher.items.held.records == 0)
+    #expect(desk.held.records == 0)
   }
 
   @Test func recordOfUnknownHubIsLeftToNextOwner() throws {
     var (desk, hub) = try lateHubDesk()
     desk.answersQuestions = false
     desk.deliver(desk.send(to: .user("bob"), hub: hub))
-    desk.turn { $0.dispatcher.lose([Desk.partition], Rebalance {}, into: &$1) }
+    desk.lose()
     desk.answerQuestions()
-    #expect(desk.deadLetters.isEmpty && desk.retries.isEmpty && desk.dispatcher.items.held.records == 0)
+    #expect(desk.deadLetters.isEmpty && desk.retries.isEmpty && desk.held.records == 0)
   }
 
   @Test func recordIsNotJudgedByAnEarlierQuestion() throws {
     var (desk, hub) = try lateHubDesk()
     desk.answersQuestions = false
     desk.deliver(desk.send(to: .user("bob"), hub: hub))
-    desk.turn { $0.dispatcher.lose([Desk.partition], Rebalance {}, into: &$1) }
-    desk.turn { $0.dispatcher.assign([Desk.partition], Rebalance {}, at: $0.now, into: &$1) }
+    desk.lose()
+    desk.assign([Desk.partition])
     // The registry has read its hubs before the second record came.
     let nowhere = try #require(HubName("nowhere"))
     desk.deliver(desk.send(to: .user("bob"), hub: nowhere))

@@ -56,13 +56,6 @@ struct CommitMetadataTests {
     }
   }
 
-  @Test func formerFormIsReadOnceMore() {
-    let former = PartitionOffset(partition: Self.partition, offset: 10, metadata: "settled1:CCDB")
-    var next = owner(of: former)
-    #expect(taken(&next, (Int64(10)..<20).map { record($0) }) == rest)
-    #expect(next.takeChanged(metadataLimit: 3_500).first?.metadata?.hasPrefix("settled2:main:10:1019:-1:") == true)
-  }
-
   @Test func translatedOffsetSkipsNothing() throws {
     var mirrored = try committed()
     mirrored.offset = 4
@@ -109,7 +102,8 @@ struct CommitMetadataTests {
   }
 
   @Test(arguments: [
-    "settled2:", "settled2:main", "settled2:main:10:1019:-1", "settled2:main:10:1019:-1:", "settled2:main:10:1019:x:CB",
+    "", "CB", "settled1:CB", "settled2:", "settled2:main", "settled2:main:10:1019:-1", "settled2:main:10:1019:-1:",
+    "settled2:main:10:1019:x:CB",
     "settled2:main:10::-1:CB", "settled2:main:+10:1019:-1:CB", "settled2:main:10:1019:-1:C:B",
     "settled2::10:1019:-1:CB",
     "settled3:main:10:1019:-1:CB", "settled2:main:10:1019:-1:" + String(repeating: "BB", count: 10_000),

@@ -58,7 +58,7 @@ struct FreshLogTests {
   @Test func positionBeyondTheLogIsIgnored() throws {
     var ledger = PartitionOffsets()
     ledger.assign(Self.partition)
-    ledger.resume(PartitionOffset(partition: Self.partition, offset: 100, metadata: "settled1:BB"))
+    ledger.resume(PartitionOffset(Self.partition, 100, settled: "BB"))
     let first = try begin(3, in: &ledger)
     ledger.settle(first)
     #expect(ledger.takeChanged(metadataLimit: 100) == [PartitionOffset(partition: Self.partition, offset: 4)])

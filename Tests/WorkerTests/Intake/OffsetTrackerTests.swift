@@ -34,14 +34,14 @@ struct OffsetTrackerTests {
 
   @Test func learntOffsetsAreSkippedHoweverOld() throws {
     for (position, done) in [(3, []), (7, [5, 6]), (20, [5, 6, 7, 8, 9])] as [(Int64, [Int64])] {
-      var tracker = resumed(from: (5, "settled1:CB"))
+      var tracker = resumed(from: (5, "CB"))
       tracker.learn(SettledRuns(), below: position)
       let passed = (5..<10).filter { tracker.begin($0) == nil }
       #expect(Set(passed) == Set(done + [7]))
     }
     // Where the group has no position, reading begins at the first record.
     var tracker = OffsetTracker()
-    tracker.learn(SettledRuns("settled1:BB", from: 2), below: 2)
+    tracker.learn(SettledRuns("BB", from: 2), below: 2)
     let passed = (0..<5).filter { tracker.begin($0) == nil }
     #expect(passed == [0, 1, 3])
     // Work has begun: a recovery now is too late.
@@ -93,31 +93,31 @@ struct OffsetTrackerTests {
     let end = tracker.committable(limit: 100)
     #expect(end?.position == 5)
     // From 6 to 9: what lies between never came.
-    #expect(end?.metadata == "settled1:BE")
+    #expect(end?.metadata == "BE")
     var next = resumed(from: end)
     let begun = [5, 6, 9, 10].map { next.begin($0) != nil }
     #expect(begun == [true, false, false, true])
   }
 
   @Test func recordsSettledByEarlierOwnerMovePosition() throws {
-    var tracker = resumed(from: (5, "settled1:BC"))
+    var tracker = resumed(from: (5, "BC"))
     #expect(tracker.committable(limit: 100) == nil)
     let first = try begin(5, in: &tracker)
     #expect(tracker.begin(6) == nil)
     tracker.settle(first)
     #expect(tracker.position == 7)
     // The rest of it is handed on.
-    #expect(tracker.committable(limit: 100)?.metadata == "settled1:AB")
+    #expect(tracker.committable(limit: 100)?.metadata == "AB")
     #expect(tracker.begin(7) == nil)
     #expect(tracker.position == 8)
     #expect(tracker.begin(8) != nil)
   }
 
   @Test func logThatRestartsBelowPositionIsAnotherLog() throws {
-    var tracker = resumed(from: (5, "settled1:BC"))
+    var tracker = resumed(from: (5, "BC"))
     #expect(tracker.begin(4) != nil)
     #expect(tracker.begin(6) != nil)
-    var later = resumed(from: (5, "settled1:BCBB"))
+    var later = resumed(from: (5, "BCBB"))
     #expect(later.begin(6) == nil)
     #expect(later.begin(5) != nil)
     #expect(later.begin(6) != nil)
@@ -127,7 +127,7 @@ struct OffsetTrackerTests {
   @Test func resumeAfterFirstRecordHasNoEffect() throws {
     var tracker = OffsetTracker()
     tracker.settle(try begin(5, in: &tracker))
-    tracker.resume(from: 5, settled: SettledRuns("settled1:BC", from: 5))
+    tracker.resume(from: 5, settled: SettledRuns("BC", from: 5))
     #expect(tracker.begin(6) != nil)
   }
 

@@ -46,7 +46,7 @@ struct PoisonTests {
     #expect(letter.key == Array("key".utf8))
     #expect(letter.origin == DeadLetter.Origin(topic: "fanfare.sends", partition: 0, offset: 0))
     #expect(desk.statuses.map(\.state) == (poison.reason == .unknownHub ? [.deadLettered, .settled] : [.settled]))
-    #expect(desk.dispatcher.items.held.records == 0)
+    #expect(desk.held.records == 0)
   }
 
   @Test func unknownVersionIsToldFromGarbage() throws {

@@ -43,7 +43,7 @@ import Testing
     #expect(desk.statuses.map(\.traceparent) == [dispatch.context.traceparent])
     #expect(desk.statuses.map(\.tracestate) == ["vendor=1"])
     #expect(desk.spans.allSatisfy { $0.context.state == "vendor=1" })
-    #expect(desk.dispatcher.traces.count == 0)
+    #expect(desk.openTraces == 0)
   }
 
   @Test(arguments: [
@@ -83,7 +83,7 @@ import Testing
     #expect(again.parent == Self.caller)
     #expect(desk.statuses.map(\.tracestate) == ["vendor=1"])
     #expect(desk.statuses.map(\.traceparent) == [again.context.traceparent])
-    #expect(desk.dispatcher.traces.count == 0)
+    #expect(desk.openTraces == 0)
   }
 
   @Test func broadcastHasOneSpanForEachPage() throws {
@@ -95,16 +95,16 @@ import Testing
     #expect(desk.spans.count == desk.statuses.count)
     #expect(desk.spans.allSatisfy { $0.name == "page dispatch" && $0.parent == Self.caller })
     #expect(Set(desk.statuses.compactMap(\.traceparent)) == Set(desk.spans.map(\.context.traceparent)))
-    #expect(desk.dispatcher.traces.count == 0)
+    #expect(desk.openTraces == 0)
   }
 
   @Test func lostPartitionLeavesNoTraceOpen() {
     var desk = Desk(isTracing: true)
     desk.register("bob", .fcm)
     desk.deliver(Self.send(desk, to: .user("bob"), Self.traceparent))
-    #expect(desk.dispatcher.traces.count == 1)
-    desk.turn { $0.dispatcher.lose([Desk.partition], Rebalance {}, into: &$1) }
-    #expect(desk.dispatcher.traces.count == 0)
+    #expect(desk.openTraces == 1)
+    desk.lose()
+    #expect(desk.openTraces == 0)
     #expect(desk.spans.isEmpty)
   }
 }
