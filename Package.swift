@@ -89,7 +89,6 @@ let package = Package(
       name: "HTTP2",
       dependencies: ["CNGHTTP2", "TwoLaneQueue", collections, logging, nioCore, nioPosix, nioSSL, nioTLS],
       swiftSettings: house),
-    .target(name: "PostgreSQL", dependencies: ["CPQ", collections, logging], swiftSettings: house),
 
     // The queue of the worker, the HTTP/2 pool and the WNS sender.
     .target(name: "TwoLaneQueue", dependencies: [collections], swiftSettings: house),
@@ -100,8 +99,10 @@ let package = Package(
     // The declarations of settings, and how they are read. A target can declare its own.
     .target(name: "SettingsTable", dependencies: ["FanfareCore"], swiftSettings: house),
 
-    // The file of a SQLite database: its permissions, and whether it is still in its place.
-    .target(name: "LocalFile", swiftSettings: house),
+    // SQLite and PostgreSQL behind one kind of store.
+    .target(
+      name: "Store", dependencies: ["CPQ", "FanfareCore", collections, grdb, grdbSQLite, logging],
+      swiftSettings: house),
 
     // The stages of a send.
     .target(
@@ -128,7 +129,7 @@ let package = Package(
       swiftSettings: house),
     .target(
       name: "Registry",
-      dependencies: ["FanfareCore", "LocalFile", "PostgreSQL", crypto, grdb, grdbSQLite, logging, metrics],
+      dependencies: ["FanfareCore", "Store", crypto, grdb, logging, metrics],
       swiftSettings: house),
     .target(
       name: "Worker",
@@ -144,7 +145,7 @@ let package = Package(
     .target(
       name: "Ledger",
       dependencies: [
-        "FanfareCore", "LocalFile", "PostgreSQL", "RDKafka", coreMetrics, grdb, logging, metrics, serviceLifecycle,
+        "FanfareCore", "RDKafka", "Store", coreMetrics, grdb, logging, metrics, serviceLifecycle,
       ],
       swiftSettings: house),
 
@@ -178,8 +179,9 @@ let package = Package(
     .target(
       name: "Roles",
       dependencies: [
-        "AzureHub", "Console", "FanfareCore", "FrontEnd", "Hooks", "Ledger", "LocalFile", "Operations", "PostgreSQL",
-        "PushServices", "RDKafka", "Registry", "SettingsTable", "Worker", argumentParser, asyncHTTPClient, logging,
+        "AzureHub", "Console", "FanfareCore", "FrontEnd", "Hooks", "Ledger", "Operations",
+        "PushServices", "RDKafka", "Registry", "SettingsTable", "Store", "Worker", argumentParser, asyncHTTPClient,
+        logging,
         metrics, nioCore, nioPosix, nioSSL, serviceLifecycle, unixSignals, yams,
       ],
       swiftSettings: house),
@@ -187,8 +189,9 @@ let package = Package(
     .executableTarget(
       name: "fanfare",
       dependencies: [
-        "AzureHub", "CJemalloc", "FanfareCore", "FrontEnd", "Ledger", "Operations", "PostgreSQL", "RDKafka", "Registry",
-        "Roles", "SettingsTable", "Worker", argumentParser, asyncHTTPClient, crypto, logging, nioCore, nioHTTP1, nioSSL,
+        "AzureHub", "CJemalloc", "FanfareCore", "FrontEnd", "Ledger", "Operations", "RDKafka", "Registry",
+        "Roles", "SettingsTable", "Store", "Worker", argumentParser, asyncHTTPClient, crypto, logging, nioCore,
+        nioHTTP1, nioSSL,
       ],
       swiftSettings: house),
 
@@ -212,8 +215,9 @@ let package = Package(
       name: "fanfare-dev",
       dependencies: [
         "CJemalloc", "EmbeddedKafka", "FanfareCore", "FrontEnd", "HTTP2", "Ledger", "Operations",
-        "PostgreSQL", "PrivatePostgreSQL", "PushServices", "PushSimulator", "RDKafka", "Registry", "Roles",
-        "SettingsTable", "Worker", argumentParser, asyncHTTPClient, crypto, hummingbird, logging, nioCore, nioHTTP1,
+        "PrivatePostgreSQL", "PushServices", "PushSimulator", "RDKafka", "Registry", "Roles",
+        "SettingsTable", "Store", "Worker", argumentParser, asyncHTTPClient, crypto, hummingbird, logging, nioCore,
+        nioHTTP1,
         nioPosix, nioSSL, serviceLifecycle, unixSignals,
       ],
       swiftSettings: house),
@@ -222,7 +226,7 @@ let package = Package(
     .target(
       name: "Support",
       dependencies: [
-        "EmbeddedKafka", "FanfareCore", "PostgreSQL", "PrivatePostgreSQL", "RDKafka", "Registry", crypto, logging,
+        "EmbeddedKafka", "FanfareCore", "PrivatePostgreSQL", "RDKafka", "Registry", "Store", crypto, logging,
         nioCore, nioHTTP1, nioPosix, nioSSL, swiftASN1, x509,
       ],
       path: "Tests/Support",
@@ -230,7 +234,7 @@ let package = Package(
     .testTarget(
       name: "RDKafkaTests", dependencies: ["EmbeddedKafka", "RDKafka", "Support", nioSSL], swiftSettings: house),
     .testTarget(
-      name: "PostgreSQLTests", dependencies: ["PostgreSQL", "PrivatePostgreSQL", "Support"], swiftSettings: house),
+      name: "StoreTests", dependencies: ["FanfareCore", "PrivatePostgreSQL", "Store", "Support"], swiftSettings: house),
     .testTarget(
       name: "HTTP2Tests",
       dependencies: ["HTTP2", "Support", logging, nioCore, nioPosix, nioSSL],
@@ -241,7 +245,7 @@ let package = Package(
       exclude: ["Golden"], swiftSettings: house),
     .testTarget(
       name: "RegistryTests",
-      dependencies: ["Registry", "FanfareCore", "PostgreSQL", "PrivatePostgreSQL", "Support", grdb],
+      dependencies: ["Registry", "FanfareCore", "PrivatePostgreSQL", "Store", "Support", grdb],
       exclude: ["Golden"], swiftSettings: house),
     .testTarget(
       name: "PushServicesTests",
@@ -284,7 +288,7 @@ let package = Package(
     .testTarget(
       name: "LedgerTests",
       dependencies: [
-        "EmbeddedKafka", "Ledger", "FanfareCore", "PostgreSQL", "RDKafka", "Support", grdb, logging, metrics,
+        "EmbeddedKafka", "Ledger", "FanfareCore", "RDKafka", "Store", "Support", grdb, logging, metrics,
         serviceLifecycle,
       ],
       exclude: ["Golden"], swiftSettings: house),
@@ -308,24 +312,23 @@ let package = Package(
     .testTarget(
       name: "FanfareTests",
       dependencies: [
-        "fanfare", "AzureHub", "EmbeddedKafka", "FanfareCore", "FrontEnd", "Operations", "PostgreSQL", "PushServices",
-        "PushSimulator", "RDKafka", "Registry", "Roles", "SettingsTable", "Support", "Worker",
+        "fanfare", "AzureHub", "EmbeddedKafka", "FanfareCore", "FrontEnd", "Operations", "PushServices",
+        "PushSimulator", "RDKafka", "Registry", "Roles", "SettingsTable", "Store", "Support", "Worker",
         argumentParser, asyncHTTPClient, logging, nioCore, nioHTTP1, nioPosix, serviceLifecycle, yams,
       ],
       swiftSettings: house),
     .testTarget(
       name: "FanfareDevTests",
       dependencies: [
-        "fanfare-dev", "EmbeddedKafka", "FanfareCore", "PostgreSQL", "PushSimulator", "RDKafka", "Roles",
-        "SettingsTable", "Support",
+        "fanfare-dev", "EmbeddedKafka", "FanfareCore", "PushSimulator", "RDKafka", "Roles",
+        "SettingsTable", "Store", "Support",
       ],
       swiftSettings: house),
     .testTarget(
       name: "EndToEnd",
       dependencies: [
-        "fanfare", "fanfare-dev", "EmbeddedKafka", "FanfareCore", "FrontEnd", "PostgreSQL", "PrivatePostgreSQL",
-        "RDKafka",
-        "Registry", "Roles", "Support", asyncHTTPClient, logging, nioCore, nioHTTP1, nioPosix,
+        "fanfare", "fanfare-dev", "EmbeddedKafka", "FanfareCore", "FrontEnd", "PrivatePostgreSQL", "RDKafka",
+        "Registry", "Roles", "Store", "Support", asyncHTTPClient, logging, nioCore, nioHTTP1, nioPosix,
       ],
       exclude: ["Azure/clients.py", "Console", "Corpus", "Schemathesis"], swiftSettings: house),
   ],

@@ -1,6 +1,6 @@
 package import FanfareCore
 import GRDB
-import PostgreSQL
+import Store
 
 /// An operator's note that a problem of the audit at a place in the log is known.
 package struct Acknowledgement: Sendable, Hashable {

@@ -1,7 +1,7 @@
 import Dispatch
 package import FanfareCore
 import GRDB
-import LocalFile
+import Store
 import Synchronization
 
 /// A read-only view of a ledger's SQLite file, for other processes such as the front end.

@@ -1,7 +1,7 @@
 package import FanfareCore
 import GRDB
-import LocalFile
 package import RDKafka
+import Store
 import Synchronization
 
 /// A ledger in a SQLite file, for the process that writes it. Other processes read the file with `LedgerReader`.

@@ -1,7 +1,7 @@
 package import FanfareCore
 package import Logging
-package import PostgreSQL
 package import RDKafka
+package import Store
 import Synchronization
 
 /// A ledger in a PostgreSQL database, shared by any number of ledgers and readers.

@@ -24,23 +24,6 @@ package struct BuriedRegistration: Hashable, Sendable {
   }
 }
 
-extension RemovedRegistration {
-  /// Reads the columns of a tombstone, and of the quarantine if the registration is there.
-  init(
-    _ registration: RegistrationID, cause: String, detail: String, at: Int64, platform: Int64?, handle: String?,
-    endsAt: Int64?
-  ) throws {
-    var quarantine: Quarantine?
-    if let platform, let handle, let endsAt {
-      quarantine = Quarantine(
-        platform: try Platform(row: platform), handle: TemplateRow.handle(in: handle),
-        endsAt: UnixTime(milliseconds: endsAt))
-    }
-    self.init(
-      registration: registration, cause: cause, detail: detail, at: UnixTime(milliseconds: at), quarantine: quarantine)
-  }
-}
-
 /// The remains of a removed registration.
 package struct Tombstone: Hashable, Sendable {
   /// Why a registration was removed.

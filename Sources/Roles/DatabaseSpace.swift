@@ -1,9 +1,8 @@
 import Ledger
-import LocalFile
 import Logging
 import Metrics
-import PostgreSQL
 import ServiceLifecycle
+import Store
 
 /// Reports the size of a SQLite database and the space on its file system, four times a minute.
 struct DatabaseSpace: NamedService {

@@ -6,11 +6,11 @@ import Ledger
 import NIOCore
 import NIOPosix
 import NIOSSL
-import PostgreSQL
 import PushServices
 import RDKafka
 import Registry
 import SettingsTable
+import Store
 
 /// Turns errors into words for operators: what failed, its address and key, and what to do.
 ///

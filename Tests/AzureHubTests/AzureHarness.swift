@@ -29,7 +29,7 @@ struct AzureHarness: Sendable {
   static let namespaceRules = "Root Listen,Send,Manage root-key-0123456789"
 
   let port: Int
-  let registry: SQLiteRegistry
+  let registry: RegistryDatabase
   let sink: RecordingSink
   let clock: ManualClock
   /// The folder of the jobs' files.

@@ -1,5 +1,5 @@
 import Foundation
-import PostgreSQL
+import Store
 import Support
 import Testing
 

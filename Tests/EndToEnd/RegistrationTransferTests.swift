@@ -1,8 +1,8 @@
 import FanfareCore
 import Foundation
-import PostgreSQL
 import PrivatePostgreSQL
 import Registry
+import Store
 import Support
 import Testing
 

@@ -23,7 +23,7 @@ import Testing
 
   @Test func useOfQuotasIsShown() async throws {
     try await withDirectory("quotas") { directory in
-      let registry = try SQLiteRegistry(
+      let registry = try RegistryDatabase(
         SQLiteRegistryConfiguration(path: directory.appending(path: "registry").path))
       let rate = CallerRate(
         hub: .default, user: "backend", name: .devices, limit: RateLimit(perDay: 100_000_000, mayOverdraw: true))
@@ -44,7 +44,7 @@ import Testing
     try await withDirectory("restore") { directory in
       var configuration = SQLiteRegistryConfiguration(path: directory.appending(path: "registry").path)
       configuration.limits.quarantine = .seconds(86_400)
-      let registry = try SQLiteRegistry(configuration)
+      let registry = try RegistryDatabase(configuration)
       let now = SystemWallClock().now()
       let device = try await registry.install(
         InstallationRequest(installation: "i", hub: .default, user: "ann", platform: .fcm, handle: "h"), at: now)

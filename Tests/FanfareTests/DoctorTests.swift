@@ -2,9 +2,9 @@ import EmbeddedKafka
 import FanfareCore
 import Foundation
 import Operations
-import PostgreSQL
 import RDKafka
 import Registry
+import Store
 import Support
 import Testing
 import Worker
@@ -138,7 +138,7 @@ import Worker
   @Test(TestPostgreSQL.isAvailable) func databaseIsComparedWithItsSchema() async throws {
     let settings = try await Settings.load(file: nil, environment: [:])
     let check = DatabaseCheck(settings: settings, patience: .seconds(30), logger: TestPostgreSQL.quietLogger)
-    let schema = PostgreSQLSchema.migration
+    let schema = RegistrySchema.migration
     try await TestPostgreSQL.withSchema { database in
       let pool = try PostgreSQLPool(database, logger: TestPostgreSQL.quietLogger)
       defer { pool.close() }

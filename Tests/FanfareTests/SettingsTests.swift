@@ -1,10 +1,10 @@
 import FanfareCore
 import Foundation
 import FrontEnd
-import PostgreSQL
 import PushServices
 import RDKafka
 import SettingsTable
+import Store
 import Support
 import Testing
 import Worker

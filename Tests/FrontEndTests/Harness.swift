@@ -97,7 +97,7 @@ struct Harness: Sendable {
   /// Runs a front end whose stores are in PostgreSQL.
   static func runOverPostgreSQL(_ body: (Harness) async throws -> Void) async throws {
     try await TestPostgreSQL.withSchema { configuration in
-      let store = try await PostgreSQLRegistry(configuration, logger: TestPostgreSQL.quietLogger)
+      let store = try await RegistryDatabase(configuration, logger: TestPostgreSQL.quietLogger)
       defer { store.close() }
       try await run(
         { setup in

@@ -110,7 +110,7 @@ import Testing
   }
 
   @Test func twoSchedulersProduceEachSendOnce() async throws {
-    let second = try SQLiteRegistry(temporary.configuration)
+    let second = try RegistryDatabase(temporary.configuration)
     var ids: Set<SendID> = []
     for number in 0..<450 { ids.formUnion(try await hold(.milliseconds(number))) }
     clock.advance(by: .seconds(1))
@@ -281,7 +281,7 @@ import Testing
     let scheduler = scheduler(hasRoom: { !isFull.value })
     #expect(await scheduler.fireDue() == Scheduler.interval)
     #expect(try await temporary.registry.scheduled(ids[0], hub: .default)?.state == .held)
-    try temporary.registry.close()
+    temporary.registry.close()
     isFull.value = false
     #expect(await scheduler.fireDue() == Scheduler.interval)
     #expect(sink.isEmpty)

@@ -1,6 +1,6 @@
 import FanfareCore
 import Foundation
-import PostgreSQL
+import Store
 import Support
 import Testing
 

@@ -131,44 +131,6 @@ import Testing
     #expect(await error { try await LedgerReader(directory.settings()).check() }?.code == .unusable)
   }
 
-  /// The file has the schema of the first release, which had no attempts. Of its two sends one has settled, the other
-  /// has one of two items.
-  @Test func firstReleasesFileIsMigrated() async throws {
-    let other = SendID.timeOrdered(at: .start)
-    do {
-      let queue = try DatabaseQueue(path: directory.path())
-      let settled = [Samples.device(.apns, .delivered, number: 5)]
-      try await queue.write { [id] db in
-        try db.execute(sql: Schema.steps[0])
-        try db.execute(
-          sql: """
-            INSERT INTO hubs (id, name) VALUES (1, 'default');
-            INSERT INTO totals (hub, accepted, settled) VALUES (1, 2, 1)
-            """
-        )
-        let insert = """
-          INSERT INTO sends (hub, id, accepted_at, is_announced, audience, known_parts, settled_parts, state,
-            settled_at, part_0, devices)
-          VALUES (1, ?, \(UnixTime.start.milliseconds), 1, '', ?, 1, 1, \(UnixTime.start.milliseconds), 7, ?)
-          """
-        try db.execute(sql: insert, arguments: [Data(id.bytes), 2, StoredDevices.encode([Samples.device()])])
-        try db.execute(sql: insert, arguments: [Data(other.bytes), 1, StoredDevices.encode(settled)])
-      }
-      try await queue.writeWithoutTransaction { db in
-        try db.execute(sql: "PRAGMA application_id = \(Schema.applicationID); PRAGMA user_version = 1")
-      }
-      try queue.close()
-    }
-    let store = try LedgerStore(directory.settings())
-    #expect(try await store.report(of: other, hub: .default)?.devices?.count == 1)
-    #expect(try await store.report(of: id, hub: .default)?.state == .accepted)
-    #expect(try await store.report(of: id, hub: .default)?.devices == [])
-    let attempt = AttemptID.random()
-    try await store.write((0..<2).map { .status(Samples.status(id, part: $0, of: 2, attempt: attempt)) })
-    #expect(try await store.report(of: id, hub: .default)?.state == .settled)
-    #expect(try await store.totals(hub: .default).settled == 2)
-  }
-
   @Test func errorNamesAMissingDirectory() async throws {
     let settings = LedgerStoreConfiguration(path: directory.path("missing/ledger.sqlite"))
     let failure = try #require(await error { _ = try LedgerStore(settings) })

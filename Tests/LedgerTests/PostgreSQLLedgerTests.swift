@@ -1,6 +1,6 @@
 import Dispatch
 import FanfareCore
-import PostgreSQL
+import Store
 import Support
 import Testing
 

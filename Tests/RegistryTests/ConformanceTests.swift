@@ -1,7 +1,7 @@
 import FanfareCore
 import Foundation
-import PostgreSQL
 import Registry
+import Store
 import Support
 import Testing
 
@@ -33,14 +33,14 @@ import Testing
   }
 }
 
-/// Runs a test with a registry in a new schema. A second `PostgreSQLRegistry` with the same configuration shares the
+/// Runs a test with a registry in a new schema. A second `RegistryDatabase` with the same configuration shares the
 /// tables, like another machine.
 func withPostgreSQLRegistry(
   tombstoneLifetime: Duration = .seconds(30 * 86_400), limits: RegistrationLimits = RegistrationLimits(),
-  _ body: (PostgreSQLRegistry, PostgreSQLConfiguration) async throws -> Void
+  _ body: (RegistryDatabase, PostgreSQLConfiguration) async throws -> Void
 ) async throws {
   try await TestPostgreSQL.withSchema { configuration in
-    let registry = try await PostgreSQLRegistry(
+    let registry = try await RegistryDatabase(
       configuration, tombstoneLifetime: tombstoneLifetime, limits: limits, logger: TestPostgreSQL.quietLogger)
     defer { registry.close() }
     try await body(registry, configuration)

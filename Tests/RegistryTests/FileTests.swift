@@ -17,7 +17,7 @@ import Testing
     try Data(repeating: UInt8(ascii: "x"), count: 8192).write(to: text)
     let foreign = directory.appending(path: "foreign.sqlite")
     try await DatabaseQueue(path: foreign.path).write { db in try db.execute(sql: "CREATE TABLE something (id)") }
-    try await temporary.registry.write { db in try db.execute(sql: "PRAGMA user_version = 99") }
+    try await temporary.registry.writeFile { db in try db.execute(sql: "PRAGMA user_version = 99") }
     let cases = [
       (directory.appending(path: "missing/registry.sqlite").path, "unable to open"), (text.path, "not a database"),
       (foreign.path, "another application"), (temporary.configuration.path, "later release"),
@@ -25,7 +25,7 @@ import Testing
     ]
     for (path, reason) in cases {
       let error = #expect(throws: RegistryFileError.self) {
-        try SQLiteRegistry(SQLiteRegistryConfiguration(path: path))
+        try RegistryDatabase(SQLiteRegistryConfiguration(path: path))
       }
       #expect(
         error?.message.contains(path) == true && error?.message.contains(reason) == true, "\(error?.message ?? "")")
@@ -58,54 +58,6 @@ import Testing
     try FileManager.default.moveItem(atPath: path + ".moved", toPath: path)
     try await temporary.registry.check()
     _ = try await temporary.registry.complete(application(id, "alice", "01"), at: clock.now())
-  }
-
-  @Test func fileOfTheFirstSchemaIsMigrated() async throws {
-    let temporary = try TemporaryRegistry()
-    let id = try await temporary.registry.issue(hub: .default, handle: nil, at: clock.now())
-    let registration = try await temporary.registry.complete(application(id, "alice", "01"), at: clock.now())
-    try await temporary.registry.write { db in
-      try db.execute(
-        sql: """
-          ALTER TABLE tags RENAME TO present_tags;
-          CREATE TABLE tags (hub TEXT NOT NULL, tag TEXT NOT NULL, registration BLOB NOT NULL, PRIMARY KEY (tag, hub, registration))
-            WITHOUT ROWID;
-          INSERT INTO tags SELECT hub, tag, registration FROM present_tags;
-          DROP TABLE present_tags;
-          DROP TABLE send_claims;
-          DROP TABLE broadcasts;
-          DROP TABLE broadcast_pages;
-          DROP TABLE scheduled_sends;
-          DROP TABLE import_batches;
-          DROP TABLE push_quotas;
-          DROP TABLE caller_quotas;
-          DROP TABLE open_broadcasts;
-          DROP TABLE scheduled_use;
-          DROP TABLE quarantine;
-          DROP TABLE api_keys;
-          DROP TABLE templates;
-          DROP INDEX tombstones_by_user;
-          ALTER TABLE tombstones DROP COLUMN username;
-          ALTER TABLE registrations DROP COLUMN profile;
-          ALTER TABLE registrations DROP COLUMN created_at;
-          ALTER TABLE registrations DROP COLUMN seen_at;
-          ALTER TABLE registrations DROP COLUMN valid_until;
-          PRAGMA user_version = 1
-          """)
-    }
-    try temporary.registry.close()
-    let migrated = try SQLiteRegistry(temporary.configuration)
-    let query = AudienceQuery(hub: .default, audience: .user("alice"), platforms: .all)
-    let target = Target(
-      registration: id, platform: registration.platform, handle: registration.handle,
-      registeredAt: registration.registeredAt)
-    #expect(try await migrated.resolve([query]) == [[target]])
-    #expect(try await migrated.registration(id, hub: .default)?.createdAt == registration.registeredAt)
-    for (moment, expected) in [
-      (registration.registeredAt, [target]), (registration.registeredAt + .milliseconds(-1), []),
-    ] {
-      #expect(try await migrated.page(query, of: .whole, createdBefore: moment, limit: 10).targets == expected)
-    }
   }
 
   @Test func tombstonesHaveCauseAndTimeUntilTheyExpire() async throws {
@@ -156,8 +108,8 @@ import Testing
     let temporary = try TemporaryRegistry()
     let registry = temporary.registry
     let pending = Purge.batch + Purge.batch / 2
-    try await registry.write { db in
-      let table = SQLiteRegistrationTable(db, .default)
+    try await registry.write { session in
+      let table = RegistrationTable(session, .default)
       for _ in 0..<pending { try table.insertPending(.random(), handle: nil, at: clock.now()) }
     }
     let kept = try await registry.issue(hub: .default, handle: nil, at: clock.now() + .seconds(10))
@@ -167,7 +119,7 @@ import Testing
       at: clock.now() + .seconds(-5))
     _ = try await registry.claim(claim, lifetime: .seconds(60))
     func rows(_ table: String) async throws -> Int? {
-      try await registry.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table)") }
+      try await registry.readFile { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table)") }
     }
     #expect(try await rows("registrations") == pending + 1)
     clock.advance(by: .seconds(3600))
@@ -200,7 +152,7 @@ import Testing
     let plan = AudiencePlan(.expression(try TagExpression(expression))) { _ in 1 }
     let page = SQLitePageQuery(
       plan, .all, AudienceRange(slice: .page(1, of: 3), createdBefore: clock.now(), limit: 100), hub: .default)
-    let steps = try await temporary.registry.read { db in
+    let steps = try await temporary.registry.readFile { db in
       try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + page.sql, arguments: page.arguments).map {
         $0["detail"] as String
       }
@@ -218,7 +170,7 @@ import Testing
     let page = SQLitePageQuery(
       AudiencePlan(.everyone) { _ in 1 }, .all,
       AudienceRange(slice: .whole, createdBefore: clock.now(), limit: 100), hub: .default)
-    let steps = try await temporary.registry.read { db in
+    let steps = try await temporary.registry.readFile { db in
       try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + page.sql, arguments: page.arguments).map {
         $0["detail"] as String
       }
@@ -229,7 +181,7 @@ import Testing
 
   private func expectSearch(_ sql: String) async throws {
     let temporary = try TemporaryRegistry()
-    let plan = try await temporary.registry.read { db in
+    let plan = try await temporary.registry.readFile { db in
       try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + sql, arguments: ["default", "[]"]).map {
         $0["detail"] as String
       }
@@ -258,23 +210,23 @@ import Testing
     await errors.collect { try await registry.complete(application(id, "\(mark):", mark), at: clock.now()) }
     await errors.collect { try await registry.remove(id, hub: .default, user: mark, at: clock.now()) }
     // Without its tables every statement fails, with the handle among the arguments.
-    try await registry.write { db in
+    try await registry.writeFile { db in
       try db.execute(sql: "ALTER TABLE registrations RENAME TO r; ALTER TABLE tags RENAME TO t")
     }
     await errors.collect { try await registry.issue(hub: .default, handle: mark, at: clock.now()) }
     await errors.collect { try await registry.resolve([query(.device(.apns, handle: mark)), query(.user(mark))]) }
     // A constraint violation: the handle gets a second holder.
-    try await registry.write { db in
+    try await registry.writeFile { db in
       try db.execute(sql: "CREATE TABLE tags (x); ALTER TABLE r RENAME TO registrations")
     }
     await errors.collect {
-      try await registry.write { db in
+      try await registry.writeFile { db in
         try db.execute(
           sql: "INSERT INTO registrations (hub, id, handle, registered_at, expires_at) VALUES ('default', ?, ?, 0, 0)",
-          arguments: [RegistrationID.random().data, mark])
+          arguments: [Data(RegistrationID.random().bytes), mark])
       }
     }
-    try registry.close()
+    registry.close()
     await errors.collect { try await registry.issue(hub: .default, handle: mark, at: clock.now()) }
     errors.expect(count: 9, without: mark)
   }

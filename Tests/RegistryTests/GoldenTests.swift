@@ -1,14 +1,14 @@
 import FanfareCore
 import Foundation
 import GRDB
-import PostgreSQL
+import Store
 import Support
 import Testing
 
 @testable import Registry
 
-/// Registries filled by an earlier release: they are migrated to the present tables, and everything is read. See
-/// `GoldenFile`.
+/// Registries filled by version 0.2.0, the first one that later ones must read: they get the present tables, and
+/// everything is read. See `GoldenFile`.
 @Suite(.timeLimit(.minutes(2))) struct GoldenTests {
   private static let start = UnixTime(milliseconds: 1_790_000_000_000)
   private static let shop = HubName("shop") ?? .default
@@ -19,7 +19,7 @@ import Testing
     if GoldenFile.isUpdating {
       let temporary = try TemporaryRegistry()
       try await Self.fill(temporary.registry)
-      try temporary.registry.close()
+      temporary.registry.close()
       // Errors are ignored: there may be no file yet.
       try? FileManager.default.removeItem(at: file.url)
       try await DatabaseQueue(path: temporary.configuration.path).vacuum(into: file.url.path)
@@ -30,10 +30,10 @@ import Testing
     defer { try? FileManager.default.removeItem(at: directory) }
     let path = directory.appending(path: "registry.db").path
     try FileManager.default.copyItem(atPath: file.url.path, toPath: path)
-    let registry = try SQLiteRegistry(SQLiteRegistryConfiguration(path: path))
+    let registry = try RegistryDatabase(SQLiteRegistryConfiguration(path: path))
     let schema = try Self.schema(of: path)
     try GoldenFile("registry.txt").expect(try await Self.survey(registry))
-    try registry.close()
+    registry.close()
     let new = try TemporaryRegistry()
     #expect(try Self.schema(of: new.configuration.path) == schema, "a new file has the same tables")
   }
@@ -48,7 +48,7 @@ import Testing
     }
     let schema = try await TestPostgreSQL.withSchema { database in
       try await GoldenDump.load(try String(contentsOf: file.url, encoding: .utf8), into: database)
-      let registry = try await PostgreSQLRegistry(database, logger: TestPostgreSQL.quietLogger)
+      let registry = try await RegistryDatabase(database, logger: TestPostgreSQL.quietLogger)
       let schema = try await GoldenDump.schema(of: database)
       try GoldenFile("registry.txt").expect(try await Self.survey(registry))
       registry.close()

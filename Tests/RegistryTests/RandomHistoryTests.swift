@@ -1,7 +1,7 @@
 import FanfareCore
 import Foundation
 import GRDB
-import PostgreSQL
+import Store
 import Support
 import Testing
 
@@ -13,9 +13,9 @@ import Testing
   func historyLeavesOneHolderPerHandleAndItsTags(seed: UInt64) async throws {
     let temporary = try TemporaryRegistry()
     try await live(with: temporary.registry, seed: seed) {
-      try await temporary.registry.read { db in
-        try Row.fetchAll(db, sql: "SELECT registration, tag FROM tags").map { row in
-          TagRow(registration: try #require(RegistrationID(row[0] as Data)), tag: Array((row[1] as String).utf8))
+      try await temporary.registry.readFile { db in
+        try GRDB.Row.fetchAll(db, sql: "SELECT registration, tag FROM tags").map { row in
+          TagRow(registration: try #require(RegistrationID(bytes: row[0] as Data)), tag: Array((row[1] as String).utf8))
         }
       }
     }
@@ -25,7 +25,7 @@ import Testing
   func historyLeavesOneHolderPerHandleInPostgreSQL(seed: UInt64) async throws {
     try await withPostgreSQLRegistry { registry, _ in
       try await live(with: registry, seed: seed) {
-        try await registry.read { connection in
+        try await registry.readDatabase { connection in
           let rows = try connection.execute("SELECT registration, tag FROM tags")
           return try (0..<rows.count).map { row in
             TagRow(registration: try rows.identifier(row, 0), tag: try rows.raw(row, 1))
@@ -33,7 +33,7 @@ import Testing
         }
       }
       // The tables of handles and installations also match the registrations.
-      let strays = try await registry.read { connection in
+      let strays = try await registry.readDatabase { connection in
         try connection.execute(
           """
           SELECT (SELECT count(*) FROM handles h FULL JOIN registrations r ON r.hub = h.hub AND r.id = h.registration AND r.handle = h.handle

@@ -1,5 +1,5 @@
 import FanfareCore
-import PostgreSQL
+import Store
 import Support
 import Testing
 
@@ -45,7 +45,7 @@ import Testing
         }
         clock.advance(by: .seconds(60))
       }
-      let strays = try await registry.read { connection in
+      let strays = try await registry.readDatabase { connection in
         try connection.execute(
           """
           SELECT (SELECT count(*) FROM handles h FULL JOIN registrations r ON r.hub = h.hub AND r.id = h.registration AND r.handle = h.handle

@@ -13,11 +13,11 @@ import Testing
   private static let endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
 
   /// Begins a read that never ends, unless it is cancelled.
-  private func endlessRead(of registry: SQLiteRegistry, for caller: ReadCaller?) async -> Task<Int?, any Error> {
+  private func endlessRead(of registry: RegistryDatabase, for caller: ReadCaller?) async -> Task<Int?, any Error> {
     let (begins, begin) = AsyncStream.makeStream(of: Void.self)
     let read = Task {
       try await ReadCaller.$current.withValue(caller) {
-        try await registry.read { db in
+        try await registry.readFile { db in
           begin.finish()
           return try Int.fetchOne(db, sql: Self.endless)
         }

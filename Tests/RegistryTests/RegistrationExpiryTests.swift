@@ -47,8 +47,8 @@ import Testing
     let temporary = try TemporaryRegistry()
     let registry = temporary.registry
     let count = RegistrationExpiry.step + 200
-    try await registry.write { db in
-      let table = SQLiteRegistrationTable(db, .default)
+    try await registry.write { session in
+      let table = RegistrationTable(session, .default)
       for number in 0..<count {
         let registration = Registration(
           id: .random(), hub: .default, user: "u", platform: .fcm, handle: "h\(number)", tags: [], installation: nil,

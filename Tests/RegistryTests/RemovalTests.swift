@@ -1,6 +1,6 @@
 import FanfareCore
 import Foundation
-import PostgreSQL
+import Store
 import Support
 import Testing
 
@@ -83,7 +83,7 @@ import Testing
   }
 
   /// Registers that many devices. Returns them by ascending ids.
-  private func register(_ count: Int, in registry: PostgreSQLRegistry) async throws -> [Registration] {
+  private func register(_ count: Int, in registry: RegistryDatabase) async throws -> [Registration] {
     let lines = try (1...count).map { number in
       let text = #"{"user":"alice","platform":"fcm","handle":"h\#(number)","installation":"i-\#(number)"}"#
       return try RegistrationLine(Array(text.utf8)[...], number: number, hub: .default, at: clock.now())

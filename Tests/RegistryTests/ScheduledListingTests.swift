@@ -1,7 +1,6 @@
 import FanfareCore
 import Foundation
-import GRDB
-import PostgreSQL
+import Store
 import Support
 import Testing
 
@@ -27,10 +26,9 @@ import Testing
 
   @Test(arguments: zip(queries, indexes)) func pageIsReadFromAnIndex(query: SendQuery, indexes: [String]) async throws {
     let temporary = try TemporaryRegistry()
-    let (sql, arguments) = SQLiteRegistry.listing(query)
-    let plan = try await temporary.registry.read { db in
-      try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + sql, arguments: arguments).map { $0["detail"] as String }
-    }
+    let (statement, values) = RegistryDatabase.listing(query)
+    let explain = PreparedStatement(sqlite: "EXPLAIN QUERY PLAN " + statement.sqlite, postgreSQL: "")
+    let plan = try await temporary.registry.read { try $0.all(explain, values) { try $0.text(3) } }
     let expected = indexes.map {
       "SEARCH scheduled_sends USING INDEX scheduled_send_\($0)scheduled_at>? AND (scheduled_at,id)<(?,?))"
     }
@@ -42,21 +40,20 @@ import Testing
   /// More sends were fired than wait, the newest ones included. The plan shows the rows that the server read.
   @Test(TestPostgreSQL.isAvailable) func pageReadsOnlyItsRowsInPostgreSQL() async throws {
     try await withPostgreSQLRegistry { registry, _ in
-      let plans = try await registry.read { connection in
-        _ = try connection.execute(
+      let plans = try await registry.read { session in
+        try session.script(
           """
-          INSERT INTO scheduled_sends (hub, id, sender, audience, record, scheduled_at, state, ready_at)
+          INSERT INTO scheduled_sends (hub, id, sender, audience, record, bytes, scheduled_at, state, ready_at)
           SELECT 'default', gen_random_uuid(), CASE WHEN n % 1000 = 0 THEN 'ben' ELSE 'ann' END,
-            CASE WHEN n % 1000 = 2 THEN 'username:ben' ELSE '*' END, decode(repeat('7b', 400), 'hex'), n,
+            CASE WHEN n % 1000 = 2 THEN 'username:ben' ELSE '*' END, decode(repeat('7b', 400), 'hex'), 400, n,
             CASE WHEN n % 2 = 0 AND n < 8000 THEN 'held' ELSE 'fired' END, n
           FROM generate_series(1, 10000) AS n
           """)
-        _ = try connection.execute("ANALYZE scheduled_sends")
+        try session.script("ANALYZE scheduled_sends")
         return try Self.queries.map { query in
-          let (statement, parameters) = PostgreSQLRegistry.listing(query)
-          let plan = try connection.execute(
-            "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) \(statement.sql)", parameters)
-          return try (0..<plan.count).map { try plan.text($0, 0) }
+          let (statement, values) = RegistryDatabase.listing(query)
+          let explain = PreparedStatement("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) \(statement.sql)")
+          return try session.all(explain, values) { try $0.text(0) }
         }
       }
       for plan in plans {

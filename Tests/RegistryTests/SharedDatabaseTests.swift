@@ -1,7 +1,7 @@
 import FanfareCore
 import Foundation
-import PostgreSQL
 import PrivatePostgreSQL
+import Store
 import Support
 import Testing
 
@@ -13,7 +13,7 @@ import Testing
 
   @Test func changeInOneRegistryIsSeenByTheOther() async throws {
     try await withPostgreSQLRegistry { one, configuration in
-      let other = try await PostgreSQLRegistry(configuration, logger: TestPostgreSQL.quietLogger)
+      let other = try await RegistryDatabase(configuration, logger: TestPostgreSQL.quietLogger)
       try await expectSharedChanges(one, other, at: clock.now())
       other.close()
     }
@@ -21,7 +21,7 @@ import Testing
 
   @Test func concurrentClaimsOfAHandleLeaveOneHolder() async throws {
     try await withPostgreSQLRegistry { one, configuration in
-      let stores = [one, try await PostgreSQLRegistry(configuration, logger: TestPostgreSQL.quietLogger)]
+      let stores = [one, try await RegistryDatabase(configuration, logger: TestPostgreSQL.quietLogger)]
       let users = (0..<16).map { "user\($0)" }
       var ids: [String: RegistrationID] = [:]
       for user in users { ids[user] = try await one.issue(hub: .default, handle: nil, at: clock.now()) }
@@ -72,7 +72,7 @@ import Testing
 
   @Test func concurrentUsersOfADeviceLeaveItToOne() async throws {
     try await withPostgreSQLRegistry { one, configuration in
-      let stores = [one, try await PostgreSQLRegistry(configuration, logger: TestPostgreSQL.quietLogger)]
+      let stores = [one, try await RegistryDatabase(configuration, logger: TestPostgreSQL.quietLogger)]
       for round in 0..<8 {
         let handle = "h\(round)"
         _ = try await one.complete(template("a", .random(), "carol", handle), at: clock.now())
@@ -89,7 +89,7 @@ import Testing
         let rows = try await one.registrations(ofHandle: handle)
         #expect(!rows.isEmpty && Set(rows.map(\.user)).count == 1, "\(rows.map(\.user))")
         #expect(Set(rows.map(\.address)).count == rows.count)
-        let held = try await one.read { connection in
+        let held = try await one.readDatabase { connection in
           try connection.execute("SELECT count(*) FROM handles WHERE handle LIKE '\(handle)%'").integer(0, 0)
         }
         #expect(held == Int64(rows.count), "no claim is left")
@@ -111,7 +111,7 @@ import Testing
       try await withThrowingTaskGroup { group in
         for _ in 0..<6 {
           group.addTask {
-            let registry = try await PostgreSQLRegistry(configuration, logger: TestPostgreSQL.quietLogger)
+            let registry = try await RegistryDatabase(configuration, logger: TestPostgreSQL.quietLogger)
             try await registry.check()
             registry.close()
           }
@@ -183,7 +183,7 @@ import Testing
       try await registry.store(
         "p", id: .random(), hub: .default, recipient: "bob", expiresAt: clock.now() + .seconds(5))
       func rows() async throws -> [Int64] {
-        try await registry.read { connection in
+        try await registry.readDatabase { connection in
           try ["registrations", "handles", "secure_payloads", "tombstones"].map {
             try connection.execute("SELECT count(*) FROM \($0)").integer(0, 0)
           }
@@ -236,7 +236,7 @@ import Testing
           timeToLive: 60),
         scheduledAt: now)
       // The session ends during the commit, so the caller cannot know the outcome.
-      try await registry.read { connection in
+      try await registry.readDatabase { connection in
         try connection.executeScript(
           """
           CREATE FUNCTION vanish() RETURNS trigger LANGUAGE plpgsql AS
@@ -255,14 +255,16 @@ import Testing
 
   @Test func weightsAreEstimatedInOneStatement() async throws {
     try await withPostgreSQLRegistry { registry, _ in
-      let weights = try await registry.read { connection in
+      let weights = try await registry.readDatabase { connection in
         try connection.execute(
           """
           INSERT INTO tags (hub, tag, registration, platform, handle, registered_at, created_at)
           SELECT 'default', CASE WHEN n <= 3000 THEN 'many' ELSE 'few' END, gen_random_uuid(), 1, 'h' || n, 0, 0
           FROM generate_series(1, 3002) AS n
           """)
-        return try PostgreSQLRegistrationTable(connection, .default).weights(of: ["few", "a\nb", "many", "none"])
+        return try PostgreSQLAudienceTable(connection: connection, hub: .default).weights(of: [
+          "few", "a\nb", "many", "none",
+        ])
       }
       #expect(weights[0] == 2 && weights[1] == 0 && weights[3] == 0)
       #expect((2000...4500).contains(weights[2]))
@@ -271,7 +273,7 @@ import Testing
 
   @Test func pageOfManyTagsMergesItsRanges() async throws {
     try await withPostgreSQLRegistry { registry, _ in
-      let (rows, plan) = try await registry.read { connection in
+      let (rows, plan) = try await registry.readDatabase { connection in
         // Each registration has two of the tags.
         try connection.execute(
           """
@@ -279,7 +281,7 @@ import Testing
           SELECT 'default', 't' || (n + more) % 64, lpad(to_hex(n), 32, '0')::uuid, 1, 'h' || n, 0, 0
           FROM generate_series(0, 6399) AS n, generate_series(0, 1) AS more
           """)
-        let statement = PostgreSQLRegistrationTable.pageStatement(tagCount: 64)
+        let statement = PostgreSQLAudienceTable.pageStatement(tagCount: 64)
         let whole = RegistrationSlice.whole
         let parameters: [Parameter] =
           [.text("default"), .id(whole.first), .id(whole.last), .int8(50)] + (0..<64).map { .text("t\($0)") }
@@ -295,7 +297,7 @@ import Testing
 
   @Test func lookUpNeverScans() async throws {
     try await withPostgreSQLRegistry { registry, _ in
-      let plan = try await registry.read { connection in
+      let plan = try await registry.readDatabase { connection in
         // The planner scans small tables unless that is disabled; then it only scans where no index fits.
         let statement = PostgreSQLAudienceLookup.statement.sql
         try connection.executeScript(
@@ -318,12 +320,12 @@ import Testing
       await errors.collect { try await registry.complete(application(id, "bob", mark + "00"), at: clock.now()) }
       await errors.collect { try await registry.remove(id, hub: .default, user: mark, at: clock.now()) }
       await errors.collect {
-        try await registry.write { connection in
+        try await registry.writeDatabase { connection in
           _ = try connection.execute(
             "INSERT INTO handles SELECT hub, handle, registration, platform, registered_at FROM handles")
         }
       }
-      _ = try await registry.read { try $0.execute("ALTER TABLE handles RENAME TO h").affected }
+      _ = try await registry.readDatabase { try $0.execute("ALTER TABLE handles RENAME TO h").affected }
       await errors.collect { try await registry.issue(hub: .default, handle: mark, at: clock.now()) }
       await errors.collect { try await registry.resolve([query(.device(.apns, handle: mark)), query(.user(mark))]) }
       registry.close()
@@ -340,10 +342,10 @@ struct LateDatabaseTests {
     let port = try await PrivateServer.unusedPort()
     let configuration = PostgreSQLConfiguration(connection: "host=127.0.0.1 port=\(port) user=fanfare dbname=postgres")
     await #expect(throws: PostgreSQLError.self) {
-      _ = try await PostgreSQLRegistry(configuration, logger: TestPostgreSQL.quietLogger)
+      _ = try await RegistryDatabase(configuration, logger: TestPostgreSQL.quietLogger)
     }
     let log = LogRecorder()
-    let registry = try await PostgreSQLRegistry(configuration, waits: true, logger: log.logger)
+    let registry = try await RegistryDatabase(configuration, waits: true, logger: log.logger)
     defer { registry.close() }
     #expect(log.count(of: "Waiting for the database of the registry") == 1)
     let refusal = await #expect(throws: RegistryError.self) { try await registry.check() }
@@ -355,9 +357,9 @@ struct LateDatabaseTests {
   }
 }
 
-extension PostgreSQLRegistry {
+extension RegistryDatabase {
   /// The registrations that hold the handle.
   fileprivate func registrations(ofHandle handle: String) async throws -> [Registration] {
-    try await read { try PostgreSQLRegistrationTable($0, .default).registrations(ofHandle: handle) }
+    try await read { try RegistrationTable($0, .default).registrations(ofHandle: handle) }
   }
 }

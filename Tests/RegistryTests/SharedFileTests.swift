@@ -12,13 +12,13 @@ import Testing
 
   @Test func changeInOneRegistryIsSeenByTheOther() async throws {
     let temporary = try TemporaryRegistry()
-    let (one, other) = (temporary.registry, try SQLiteRegistry(temporary.configuration))
+    let (one, other) = (temporary.registry, try RegistryDatabase(temporary.configuration))
     try await expectSharedChanges(one, other, at: clock.now())
   }
 
   @Test func concurrentClaimsOfAHandleLeaveOneHolder() async throws {
     let temporary = try TemporaryRegistry()
-    let stores = [temporary.registry, try SQLiteRegistry(temporary.configuration)]
+    let stores = [temporary.registry, try RegistryDatabase(temporary.configuration)]
     let users = (0..<16).map { "user\($0)" }
     var ids: [String: RegistrationID] = [:]
     for user in users { ids[user] = try await stores[0].issue(hub: .default, handle: nil, at: clock.now()) }
@@ -48,7 +48,7 @@ import Testing
       }
       let configuration = SQLiteRegistryConfiguration(path: directory.appending(path: "registry.sqlite").path)
       try await withThrowingTaskGroup { group in
-        for _ in 0..<6 { group.addTask { try await SQLiteRegistry(configuration).check() } }
+        for _ in 0..<6 { group.addTask { try await RegistryDatabase(configuration).check() } }
         try await group.waitForAll()
       }
     }
@@ -62,12 +62,13 @@ import Testing
     let source = temporary.configuration.path
     let copy = source + ".after-crash"
     for suffix in ["", "-wal"] { try FileManager.default.copyItem(atPath: source + suffix, toPath: copy + suffix) }
-    let reopened = try SQLiteRegistry(SQLiteRegistryConfiguration(path: copy))
+    let reopened = try RegistryDatabase(SQLiteRegistryConfiguration(path: copy))
     #expect(try await reopened.registration(id, hub: .default) == stored)
     // 2 is FULL: the log is synced at every commit.
-    #expect(try await reopened.write { db in try Int.fetchOne(db, sql: "PRAGMA synchronous") } == 2)
-    try reopened.close()
-    #expect(try await SQLiteRegistry(SQLiteRegistryConfiguration(path: copy)).registration(id, hub: .default) == stored)
+    #expect(try await reopened.writeFile { db in try Int.fetchOne(db, sql: "PRAGMA synchronous") } == 2)
+    reopened.close()
+    #expect(
+      try await RegistryDatabase(SQLiteRegistryConfiguration(path: copy)).registration(id, hub: .default) == stored)
   }
 
   @Test func lockHeldTooLongMakesTheRegistryUnavailable() async throws {
@@ -76,7 +77,7 @@ import Testing
     let stored = try await temporary.registry.complete(application(id, "alice", "ab01"), at: clock.now())
     var impatience = temporary.configuration
     impatience.busyTimeout = .milliseconds(20)
-    let impatient = try SQLiteRegistry(impatience)
+    let impatient = try RegistryDatabase(impatience)
     var settings = Configuration()
     settings.allowsUnsafeTransactions = true
     let holder = try DatabaseQueue(path: temporary.configuration.path, configuration: settings)

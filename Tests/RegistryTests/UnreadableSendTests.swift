@@ -1,7 +1,7 @@
 import FanfareCore
 import Foundation
 import GRDB
-import PostgreSQL
+import Store
 import Support
 import Synchronization
 import Testing
@@ -15,7 +15,7 @@ import Testing
   @Test func unreadableSendIsMarkedInSQLite() async throws {
     let temporary = try TemporaryRegistry()
     try await check(temporary.registry) { damaged in
-      try await temporary.registry.write { db in
+      try await temporary.registry.writeFile { db in
         try db.execute(
           sql: "UPDATE scheduled_sends SET record = X'7B7D' WHERE id = ?", arguments: [Data(damaged.bytes)])
       }
@@ -25,7 +25,7 @@ import Testing
   @Test(TestPostgreSQL.isAvailable) func unreadableSendIsMarkedInPostgreSQL() async throws {
     try await withPostgreSQLRegistry { registry, _ in
       try await check(registry) { damaged in
-        _ = try await registry.write { connection in
+        _ = try await registry.writeDatabase { connection in
           try connection.execute("UPDATE scheduled_sends SET record = '{}' WHERE id = $1", [.id(damaged)]).affected
         }
       }

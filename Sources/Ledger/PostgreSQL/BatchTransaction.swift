@@ -1,5 +1,5 @@
 import FanfareCore
-import PostgreSQL
+import Store
 
 /// Writes sends and their results to PostgreSQL, inside one transaction.
 ///

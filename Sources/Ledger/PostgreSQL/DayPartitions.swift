@@ -1,5 +1,5 @@
 import FanfareCore
-import PostgreSQL
+import Store
 import Synchronization
 
 /// The partitions of the sends table: one for each day of acceptance.

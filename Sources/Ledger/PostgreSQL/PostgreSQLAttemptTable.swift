@@ -1,5 +1,5 @@
 import FanfareCore
-import PostgreSQL
+import Store
 
 /// The items of one send in PostgreSQL. The caller's transaction has locked the send's row.
 struct PostgreSQLAttemptTable: SendItems {

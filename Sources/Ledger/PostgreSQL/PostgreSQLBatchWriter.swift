@@ -1,6 +1,6 @@
 import FanfareCore
-import PostgreSQL
 import RDKafka
+import Store
 import Synchronization
 
 /// Writes batches to PostgreSQL, several at a time.

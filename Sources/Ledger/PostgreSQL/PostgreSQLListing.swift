@@ -1,5 +1,5 @@
 import FanfareCore
-import PostgreSQL
+import Store
 
 /// Answers a `SendQuery` from PostgreSQL, as `Listing` does from SQLite.
 struct PostgreSQLListing {
@@ -30,7 +30,7 @@ struct PostgreSQLListing {
   }
 
   private static let ofHub = statement("AND s.hub_key = $8")
-  private static let broadcasts = statement("AND s.hub_key = $8 AND \(LedgerTables.mayBeBroadcast)")
+  private static let broadcasts = statement("AND s.hub_key = $8 AND \(LedgerTables.mayBeBroadcastInPostgreSQL)")
   private static let ofSender = statement("AND s.sender_key = $8 AND s.sender = $9")
   private static let ofRecipient = statement("AND s.audience_key = $8 AND s.audience = $9")
   private static let ofUser = statement(

@@ -1,6 +1,6 @@
 import FanfareCore
-import PostgreSQL
 import RDKafka
+import Store
 
 /// The queries of a PostgreSQL ledger.
 struct PostgreSQLLookup {

@@ -1,5 +1,5 @@
 import FanfareCore
-import PostgreSQL
+import Store
 
 /// Inserts new sends by `COPY`, at a third of the cost of an upsert. Inserts none if one of them exists.
 enum SendCopy {

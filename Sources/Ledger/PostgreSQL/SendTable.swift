@@ -1,6 +1,6 @@
 import FanfareCore
 import Foundation
-import PostgreSQL
+import Store
 
 /// The statements on the rows of `ledger_sends`, apart from inserting.
 enum SendTable {

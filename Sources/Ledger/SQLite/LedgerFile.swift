@@ -1,7 +1,7 @@
 import FanfareCore
 import Foundation
 import GRDB
-import LocalFile
+import Store
 
 /// Opens connections to a ledger's SQLite file.
 enum LedgerFile {
@@ -26,7 +26,7 @@ enum LedgerFile {
           // The file stores the positions read, so transactions lost in a power failure are read again. Commits need
           // not wait for the disk (NORMAL), only checkpoints, and those may be rare.
           try db.execute(sql: "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 8000")
-          try Schema.migrate(db)
+          try LedgerTables.migration.apply(to: db)
         }
         return pool
       } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY && ContinuousClock.now < deadline {
@@ -42,7 +42,11 @@ enum LedgerFile {
       throw LedgerError(.notThere, "there is no ledger at \(settings.path) yet")
     }
     let pool = try DatabasePool(path: settings.path, configuration: configuration(settings, readonly: true))
-    try pool.read(Schema.verify)
+    try pool.read { db in
+      guard try LedgerTables.migration.version(of: db) == LedgerTables.migration.steps.count else {
+        throw LedgerError(.notThere, "the ledger's tables have not been created yet")
+      }
+    }
     return pool
   }
 
@@ -50,6 +54,7 @@ enum LedgerFile {
   static func ledgerError(_ error: any Error) -> LedgerError {
     switch error {
     case let error as LedgerError: error
+    case let error as StoreError where error.code == .unusable: LedgerError(.unusable, error.message)
     case let error as TooManyReads: LedgerError(.unavailable, "the ledger cannot be used now: \(error)")
     case let error as DatabaseError where error.resultCode == .SQLITE_NOTADB || error.resultCode == .SQLITE_CORRUPT:
       LedgerError(.unusable, "the ledger's file is damaged: SQLite error \(error.extendedResultCode)")

@@ -49,7 +49,7 @@ struct Listing {
     let bySender = { try cursor("AND sender = ?", $0) }
     let byRecipient = { try cursor("AND audience = ?", Audience.user($0).text) }
     return switch query.index {
-    case .all: [try cursor(query.kind == .broadcast ? "AND \(Schema.mayBeBroadcast)" : "", nil)]
+    case .all: [try cursor(query.kind == .broadcast ? "AND \(LedgerTables.mayBeBroadcast)" : "", nil)]
     case .sender(let name): [try bySender(name)]
     case .recipient(let name): [try byRecipient(name)]
     case .senderOrRecipient(let name): [try bySender(name), try byRecipient(name)]

@@ -14,7 +14,7 @@ enum AudienceCosts {
   }
 
   /// The costs, with the missing weights from a table.
-  static func estimate(_ audiences: [Audience], weights: TagWeights, in table: some RegistrationTable) throws -> [Int] {
+  static func estimate(_ audiences: [Audience], weights: TagWeights, in table: RegistrationTable) throws -> [Int] {
     try estimate(audiences, hub: table.hub, weights: weights) { missing in
       let tags = missing.filter { $0 != everyone }
       var known = try tags.isEmpty ? [] : table.weights(of: tags)

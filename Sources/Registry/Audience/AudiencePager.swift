@@ -1,4 +1,5 @@
 import FanfareCore
+import Store
 
 /// The range of a page of an audience.
 struct AudienceRange {
@@ -10,12 +11,12 @@ struct AudienceRange {
 }
 
 /// Reads the pages of one audience within one transaction, by the plan that suits the audience.
-struct AudiencePager<Table: RegistrationTable> {
-  private let table: Table
+struct AudiencePager {
+  private let table: RegistrationTable
   private let selection: AudienceSelection
   private let plan: AudiencePlan
 
-  init(_ table: Table, _ query: AudienceQuery, _ selection: AudienceSelection, weights: TagWeights) throws {
+  init(_ table: RegistrationTable, _ query: AudienceQuery, _ selection: AudienceSelection, weights: TagWeights) throws {
     self.table = table
     self.selection = selection
     plan = try AudiencePlan(query, weights: weights) { try table.weights(of: $0) }
@@ -68,5 +69,34 @@ extension [AudienceQuery] {
     var hubs: [HubName] = []
     for query in self where !hubs.contains(query.hub) { hubs.append(query.hub) }
     for hub in hubs { try body(hub, hubs.count == 1 ? Array<Int>(indices) : indices.filter { self[$0].hub == hub }) }
+  }
+}
+
+/// The reading of audiences has no form that is quick on both engines.
+extension RegistrationTable {
+  /// Reads the first `limit` candidates of a plan in the slice, by ascending ids, and selects the audience's devices.
+  /// The plan's source is `.registrations` or `.tags` with at least one tag.
+  func page(_ plan: AudiencePlan, _ selection: AudienceSelection, _ range: AudienceRange) throws -> AudiencePage {
+    switch session.engine {
+    case .sqlite(let db): try SQLiteAudienceTable(db: db, hub: hub).page(plan, selection, range)
+    case .postgreSQL(let connection):
+      try PostgreSQLAudienceTable(connection: connection, hub: hub).page(plan, selection, range)
+    }
+  }
+
+  /// Estimates how many devices carry each of the tags.
+  func weights(of tags: [String]) throws -> [Int] {
+    switch session.engine {
+    case .sqlite(let db): try SQLiteAudienceTable(db: db, hub: hub).weights(of: tags)
+    case .postgreSQL(let connection): try PostgreSQLAudienceTable(connection: connection, hub: hub).weights(of: tags)
+    }
+  }
+
+  /// Estimates how many registrations the hub has.
+  func size() throws -> Int {
+    switch session.engine {
+    case .sqlite(let db): try SQLiteAudienceTable(db: db, hub: hub).size()
+    case .postgreSQL(let connection): try PostgreSQLAudienceTable(connection: connection, hub: hub).size()
+    }
   }
 }

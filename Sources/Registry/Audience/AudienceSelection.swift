@@ -20,7 +20,7 @@ struct AudienceSelection {
   private let templates: TemplateCache
 
   /// The selection of a query. A version of a hub's template that does not exist selects nothing.
-  init(_ query: AudienceQuery, templates: TemplateCache, in table: some RegistrationTable) throws {
+  init(_ query: AudienceQuery, templates: TemplateCache, in table: RegistrationTable) throws {
     self.templates = templates
     switch query.template {
     case nil: (rows, variants) = (query.rows, .none)

@@ -1,5 +1,5 @@
 import FanfareCore
-import PostgreSQL
+import Store
 
 /// Answers a batch of audience queries with one round trip per hub, and with some more if it has a large audience.
 struct PostgreSQLAudienceLookup {
@@ -52,7 +52,7 @@ struct PostgreSQLAudienceLookup {
     var handles: [ExactText: [Int]] = [:]
     var ids: [RegistrationID: [Int]] = [:]
     tags.reserveCapacity(batch.count)
-    let table = PostgreSQLRegistrationTable(connection, hub)
+    let table = RegistrationTable(Session(.postgreSQL(connection)), hub)
     for index in batch {
       let query = queries[index]
       let isRendered = query.template != nil
@@ -73,7 +73,7 @@ struct PostgreSQLAudienceLookup {
     let keys = Array(tags.keys)
     try collect(connection, hub, keys[...], tags, handles, ids)
     guard !rendered.isEmpty else { return }
-    let profiles = try table.profiles(of: rendered.map(\.row.id))
+    let profiles = try PostgreSQLAudienceTable(connection: connection, hub: hub).profiles(of: rendered.map(\.row.id))
     for (index, row) in rendered {
       // A registration that was removed meanwhile has no entry.
       guard let profile = profiles[row.id], let target = try selections[index]?.target(row, profile: profile) else {
@@ -181,7 +181,10 @@ private struct Candidate {
 /// Reads one range of the tags' key for each tag of the plan, in the order of the ids; the server merges the ranges.
 /// The condition is checked here, on the tags of the candidates: no statement joins tables, because a sharded database
 /// need not have the rows of two tables on the same shard.
-extension PostgreSQLRegistrationTable {
+struct PostgreSQLAudienceTable {
+  let connection: PostgreSQLConnection
+  let hub: HubName
+
   func page(_ plan: AudiencePlan, _ selection: AudienceSelection, _ range: AudienceRange) throws -> AudiencePage {
     var candidates: [Candidate] =
       if case .tags(let tags) = plan.source {
@@ -322,4 +325,23 @@ extension PostgreSQLRegistrationTable {
     "SELECT id, profile FROM registrations WHERE hub = $1 AND id = ANY ($2) AND username IS NOT NULL")
   private static let tagsByID = PreparedStatement(
     "SELECT id, tags FROM registrations WHERE hub = $1 AND id = ANY ($2) AND username IS NOT NULL")
+}
+
+extension ResultRows {
+  /// A `uuid` column as an identifier.
+  func identifier<Subject>(_ row: Int, _ column: Int32) throws -> Identifier<Subject> {
+    let words = try uuid(row, column)
+    return Identifier(high: words.high, low: words.low)
+  }
+}
+
+extension Parameter {
+  /// An identifier for a `uuid` column.
+  static func id<Subject>(_ id: Identifier<Subject>) -> Self { .uuid(high: id.high, low: id.low) }
+
+  /// Identifiers for a `uuid[]`.
+  static func ids<Subject>(_ ids: [Identifier<Subject>]) -> Self { .uuids(ids.map { (high: $0.high, low: $0.low) }) }
+
+  /// A time in Unix milliseconds; nil is NULL.
+  static func time(_ time: UnixTime?) -> Self { .int8(time?.milliseconds) }
 }

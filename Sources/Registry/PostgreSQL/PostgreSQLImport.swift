@@ -1,5 +1,5 @@
 import FanfareCore
-import PostgreSQL
+import Store
 
 /// Imports a batch of lines within one transaction.
 ///
@@ -54,7 +54,7 @@ struct PostgreSQLImport {
     for (index, line) in lines.enumerated() {
       users[Array(line.registration.user.utf8), default: (index, 0)].count += 1
     }
-    let table = PostgreSQLRegistrationTable(connection, hub)
+    let table = RegistrationTable(Session(.postgreSQL(connection)), hub)
     let fewest = min(limits.maximumDevicesPerUser / 4, 10)
     for (first, count) in users.values where count > fewest {
       let kept = lines[first].registration
@@ -75,7 +75,7 @@ struct PostgreSQLImport {
     guard try connection.query(Self.findTemplate, [.text(hub.rawValue)]).count > 0 else { return }
     let handles = Set(lines.map(\.registration.handle))
     let rows = try connection.query(Self.findShared, [.text(hub.rawValue), .texts(Array(handles))])
-    let table = PostgreSQLRegistrationTable(connection, hub)
+    let table = RegistrationTable(Session(.postgreSQL(connection)), hub)
     for row in 0..<rows.count { try table.settleOwner(ofHandle: try rows.text(row, 0), at: now) }
   }
 
@@ -117,7 +117,7 @@ struct PostgreSQLImport {
     let rows = try connection.query(Self.lockRegistrations, [.text(hub.rawValue), .ids(ids)])
     return ImportPlan(
       holders: holders, installations: installed,
-      rows: try (0..<rows.count).map { try StoredRegistration(rows, $0, hub: hub) })
+      rows: try (0..<rows.count).map { try StoredRegistration(Row(rows, $0), hub: hub) })
   }
 
   private func owners(_ statement: PreparedStatement, _ keys: [String]) throws -> [String: RegistrationID] {
@@ -257,7 +257,7 @@ struct PostgreSQLImport {
   /// that another transaction has inserted.
   private func copying(_ body: () throws -> Void) throws {
     do { try body() } catch let error as PostgreSQLError where error.sqlState == RegistrationCopy.uniqueViolation {
-      throw PostgreSQLError.overtaken
+      throw StoreError.overtaken
     }
   }
 }
@@ -279,7 +279,7 @@ extension PostgreSQLImport {
     "SELECT handle, registration FROM handles WHERE hub = $1 AND handle = ANY ($2) ORDER BY handle FOR UPDATE")
   private static let lockRegistrations = PreparedStatement(
     """
-    SELECT \(StoredRegistration.postgreSQLColumns) FROM registrations
+    SELECT \(StoredRegistration.columns) FROM registrations
     WHERE hub = $1 AND id = ANY ($2) ORDER BY id FOR UPDATE
     """)
   private static let deleteRegistrations = PreparedStatement(

@@ -1,5 +1,5 @@
 import FanfareCore
-import PostgreSQL
+import Store
 
 /// Copies new registrations into the tables within one transaction, each table in the order of its key: successive rows
 /// then go to the same pages of the index.

@@ -47,8 +47,8 @@ extension RegistrationTable {
 
   /// Removes what other users than the last one have of a device, after an import, whose lines come in any order.
   func settleOwner(ofHandle handle: String, at now: UnixTime) throws {
-    let all = try registrations(ofHandle: handle)
-    guard all.count > 1,
+    // Nearly all handles have one row, which need not be read.
+    guard try ids(ofHandle: handle).count > 1, case let all = try registrations(ofHandle: handle), all.count > 1,
       let last = all.max(by: { ($0.registeredAt, $1.isTemplate ? 1 : 0) < ($1.registeredAt, $0.isTemplate ? 1 : 0) })
     else { return }
     for other in all where !other.mayShareDevice(with: last, former: nil) { try remove(other, for: last, at: now) }

@@ -1,5 +1,7 @@
 import FanfareCore
+import Foundation
 import GRDB
+import Store
 
 /// Answers a batch of audience queries on one snapshot.
 ///
@@ -21,7 +23,7 @@ struct SQLiteAudienceLookup {
   /// The devices that hold the handles of the JSON array `?2` in the hub `?1`.
   static let byHandle = """
     SELECT keys.key, r.platform, r.id, r.handle, r.registered_at FROM json_each(?2) AS keys
-    CROSS JOIN registrations AS r ON r.hub = ?1 AND r.handle = keys.value AND r.user IS NOT NULL
+    CROSS JOIN registrations AS r ON r.hub = ?1 AND r.handle = keys.value AND r.username IS NOT NULL
     """
 
   private let queries: [AudienceQuery]
@@ -52,7 +54,7 @@ struct SQLiteAudienceLookup {
   }
 
   private mutating func run(_ db: Database, _ hub: HubName, _ indices: [Int]) throws {
-    let table = SQLiteRegistrationTable(db, hub)
+    let table = RegistrationTable(Session(.sqlite(db)), hub)
     var tags = KeyList()
     var tagsWithProfile = KeyList()
     var handles = KeyList()
@@ -95,7 +97,7 @@ struct SQLiteAudienceLookup {
     _ db: Database, _ hub: HubName, _ keys: KeyList, from first: Int, _ sql: String
   ) throws -> Int {
     let statement = try db.cachedStatement(sql: sql)
-    let rows = try Row.fetchCursor(statement, arguments: [hub.rawValue, keys.json(from: first)])
+    let rows = try GRDB.Row.fetchCursor(statement, arguments: [hub.rawValue, keys.json(from: first)])
     var (last, examined) = (-1, 0)
     while let row = try rows.next() {
       let key = first + (row[0] as Int)
@@ -223,11 +225,15 @@ struct SQLitePageQuery {
   }
 }
 
-extension SQLiteRegistrationTable {
+/// The pages and weights of the audiences of one hub.
+struct SQLiteAudienceTable {
+  let db: Database
+  let hub: HubName
+
   func page(_ plan: AudiencePlan, _ selection: AudienceSelection, _ range: AudienceRange) throws -> AudiencePage {
     let page = SQLitePageQuery(plan, selection, range, hub: hub)
     let statement = try page.isCached ? db.cachedStatement(sql: page.sql) : db.makeStatement(sql: page.sql)
-    let rows = try Row.fetchCursor(statement, arguments: page.arguments)
+    let rows = try GRDB.Row.fetchCursor(statement, arguments: page.arguments)
     var (targets, examined, last): ([Target], Int, RegistrationID?) = ([], 0, nil)
     while let row = try rows.next() {
       let id = try statement.registrationID(at: 0)
@@ -246,7 +252,7 @@ extension SQLiteRegistrationTable {
   func size() throws -> Int {
     let sql = "SELECT id FROM registrations WHERE hub = ? ORDER BY id LIMIT 1 OFFSET \(TagWeights.sample - 1)"
     let statement = try db.cachedStatement(sql: sql)
-    let rows = try Row.fetchCursor(statement, arguments: [hub.rawValue])
+    let rows = try GRDB.Row.fetchCursor(statement, arguments: [hub.rawValue])
     if try rows.next() != nil {
       return TagWeights.estimate(sampleUpTo: try statement.registrationID(at: 0))
     }
@@ -259,11 +265,24 @@ extension SQLiteRegistrationTable {
     let sql =
       "SELECT registration FROM tags WHERE tag = ? AND hub = ? ORDER BY registration LIMIT 1 OFFSET \(TagWeights.sample - 1)"
     let statement = try db.cachedStatement(sql: sql)
-    let rows = try Row.fetchCursor(statement, arguments: [tag, hub.rawValue])
+    let rows = try GRDB.Row.fetchCursor(statement, arguments: [tag, hub.rawValue])
     if try rows.next() != nil {
       return TagWeights.estimate(sampleUpTo: try statement.registrationID(at: 0))
     }
     let count = try db.cachedStatement(sql: "SELECT count(*) FROM tags WHERE tag = ? AND hub = ?")
     return try Int.fetchOne(count, arguments: [tag, hub.rawValue]) ?? 0
   }
+}
+
+extension Statement {
+  /// The id in a column of a cursor's present row, read in place: a look-up reads one for every device.
+  fileprivate func registrationID(at column: Int32) throws -> RegistrationID {
+    let words = try uuid(at: column)
+    return RegistrationID(high: words.high, low: words.low)
+  }
+}
+
+extension Identifier {
+  /// The 16 bytes, as an argument.
+  fileprivate var data: Data { Data(bytes) }
 }

@@ -55,16 +55,9 @@ struct HubTemplateDraft: Sendable {
   func isStored(in version: HubTemplate) -> Bool {
     version.defaultLocale == defaultLocale && Self.text(of: version.variants).hasSameBytes(as: text)
   }
-}
 
-extension HubTemplate {
-  /// The columns of a version, as it is read.
-  static let columns = "name, version, default_locale, variants, created_at, removed_at"
-
-  /// Reads a stored version. Throws `StoredRegistration.damaged`.
-  init(
-    name: String, version: Int, createdAt: Int64, replacedAt: Int64?, defaultLocale: String, stored text: String
-  ) throws {
+  /// Reads the texts as they are stored. Throws `StoredRegistration.damaged`.
+  static func variants(stored text: String) throws -> [String: Content] {
     var variants: [String: Content] = [:]
     do {
       var reader = try JSONReader(Array(text.utf8)[...])
@@ -78,8 +71,6 @@ extension HubTemplate {
       }
       try reader.finish()
     } catch { throw StoredRegistration.damaged }
-    self.init(
-      name: name, version: version, createdAt: UnixTime(milliseconds: createdAt),
-      replacedAt: replacedAt.map { UnixTime(milliseconds: $0) }, defaultLocale: defaultLocale, variants: variants)
+    return variants
   }
 }

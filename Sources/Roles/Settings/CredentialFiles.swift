@@ -2,9 +2,9 @@ import AzureHub
 import FanfareCore
 import Foundation
 import FrontEnd
-import LocalFile
 import PushServices
 import SettingsTable
+import Store
 
 /// The files of a hub's credentials, whose ids a client of Azure may read, and which it may replace if
 /// `hub.NAME.azure.updatesCredentials` is set.

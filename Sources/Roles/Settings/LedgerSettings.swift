@@ -1,9 +1,8 @@
 import FanfareCore
 package import Ledger
-import LocalFile
 package import Logging
-package import PostgreSQL
 import SettingsTable
+package import Store
 
 /// The ledger's store: a local SQLite file, or a PostgreSQL database that several ledgers share.
 package struct LedgerSettings: Sendable {

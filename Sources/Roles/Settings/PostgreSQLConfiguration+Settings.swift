@@ -1,5 +1,5 @@
-import PostgreSQL
 import SettingsTable
+import Store
 
 /// The keys of a database: `registry.postgres` and `ledger.postgres`.
 struct DatabaseKeys: Sendable {

@@ -1,10 +1,9 @@
 package import FanfareCore
 import FoundationEssentials
-import LocalFile
 package import Logging
-package import PostgreSQL
 package import Registry
 import SettingsTable
+package import Store
 
 /// The registry's store: a local SQLite file, or a PostgreSQL database that many machines share.
 package struct RegistrySettings: Sendable {
@@ -74,9 +73,9 @@ package struct RegistrySettings: Sendable {
       file.busyTimeout = max(file.busyTimeout, patience)
       file.limits = limits
       LocalFile.warnIfExposed(path, logger: logger)
-      return try SQLiteRegistry(file)
+      return try RegistryDatabase(file, logger: logger)
     }
-    return try await PostgreSQLRegistry(database, limits: limits, waits: waits, logger: logger)
+    return try await RegistryDatabase(database, limits: limits, waits: waits, logger: logger)
   }
 
   /// The database configuration that `open` uses; nil for the file.

@@ -1,8 +1,8 @@
 import Ledger
-import PostgreSQL
 import RDKafka
 import Registry
 package import SettingsTable
+import Store
 import Worker
 
 extension SettingsMistake {

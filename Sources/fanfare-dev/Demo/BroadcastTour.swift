@@ -18,7 +18,7 @@ struct BroadcastTour: Sendable {
   /// Whether the demo itself pauses the broadcast and kills the worker.
   let isOnce: Bool
   let frontEnd: FrontEnd
-  let registry: SQLiteRegistry
+  let registry: RegistryDatabase
   let simulator: PushSimulator
   let worker: DemoWorker
   let strays: Strays

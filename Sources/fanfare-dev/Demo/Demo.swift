@@ -106,7 +106,7 @@ struct Demo {
     let senders = try HubSettings.senders(apns: hub.apns, fcm: hub.fcm, wns: hub.wns, runtime: runtime)
 
     let client = settings.kafka.client
-    let registry = try SQLiteRegistry(SQLiteRegistryConfiguration(path: settings.registry.path))
+    let registry = try RegistryDatabase(SQLiteRegistryConfiguration(path: settings.registry.path))
     let (ledger, store) = try LedgerRole.services(runtime, client: client("ledger"))
     let backlog = try BacklogMonitor(
       client: client("api"), topic: settings.kafka.topics.sends, groupID: settings.workerGroup, logger: runtime.logger)

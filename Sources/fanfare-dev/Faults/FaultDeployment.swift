@@ -4,10 +4,10 @@ import Foundation
 import Ledger
 import Logging
 import NIOCore
-import PostgreSQL
 import RDKafka
 import Registry
 import Roles
+import Store
 import Synchronization
 
 /// A deployment in separate processes, for injecting faults.
@@ -178,8 +178,8 @@ actor FaultDeployment {
 
   /// The registry of the deployment.
   func openRegistry() async throws -> any RegistrySettings.Store {
-    if let schema { return try await PostgreSQLRegistry(schema.configuration, logger: logger) }
-    return try SQLiteRegistry(SQLiteRegistryConfiguration(path: registry))
+    if let schema { return try await RegistryDatabase(schema.configuration, logger: logger) }
+    return try RegistryDatabase(SQLiteRegistryConfiguration(path: registry))
   }
 
   private var lastWords: String {

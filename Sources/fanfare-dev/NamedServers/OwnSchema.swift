@@ -1,6 +1,6 @@
 import Logging
-import PostgreSQL
 import Roles
+import Store
 
 /// A schema of one run in a PostgreSQL database.
 struct OwnSchema: Sendable {

@@ -1,9 +1,9 @@
 import FanfareCore
 import Ledger
 import Logging
-import PostgreSQL
 import Registry
 import Roles
+import Store
 
 /// The PostgreSQL databases: reachable, schema, indexes, dead rows, size, clock.
 struct DatabaseCheck {
@@ -32,7 +32,7 @@ struct DatabaseCheck {
     let words = ErrorWords(settings)
     let databases = [
       (
-        "registry", settings.registry.database(role: "doctor", patience: .zero), PostgreSQLSchema.migration,
+        "registry", settings.registry.database(role: "doctor", patience: .zero), RegistrySchema.migration,
         words.registry
       ),
       ("ledger", settings.ledger.database, LedgerTables.migration, words.ledger),

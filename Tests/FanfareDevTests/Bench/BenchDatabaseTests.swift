@@ -1,4 +1,4 @@
-import PostgreSQL
+import Store
 import Support
 import Testing
 

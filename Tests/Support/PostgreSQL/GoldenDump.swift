@@ -1,6 +1,6 @@
 import Foundation
-package import PostgreSQL
 import PrivatePostgreSQL
+package import Store
 
 /// Dumps a schema and its rows as SQL, and loads them. The SQL names no schema: `search_path` selects it.
 package enum GoldenDump {

@@ -1,5 +1,5 @@
 import Foundation
-package import PostgreSQL
+package import Store
 
 /// A transaction that holds a lock until the test releases it, so that concurrent transactions wait at a known point.
 package final class HeldLock: Sendable {

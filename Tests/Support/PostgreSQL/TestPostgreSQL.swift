@@ -2,8 +2,8 @@ import Foundation
 package import Logging
 import NIOCore
 import NIOPosix
-package import PostgreSQL
 package import PrivatePostgreSQL
+package import Store
 import Synchronization
 package import Testing
 

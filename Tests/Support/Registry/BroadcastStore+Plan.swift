@@ -1,7 +1,7 @@
 package import FanfareCore
 
 extension BroadcastStore {
-  /// Stores a plan without segments and rate, as an earlier release did.
+  /// Stores a plan without segments and rate.
   package func plan(
     _ broadcast: BroadcastID, pages: Int, at now: UnixTime
   ) async throws -> (pages: Int, isAnnounced: Bool) {

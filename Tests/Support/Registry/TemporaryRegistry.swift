@@ -3,8 +3,8 @@ package import Registry
 
 /// A SQLite registry in a temporary file, removed with the last reference; fast enough that tests need no fake.
 package final class TemporaryRegistry: Sendable {
-  package let registry: SQLiteRegistry
-  /// A second `SQLiteRegistry` with this configuration shares the file, like another process.
+  package let registry: RegistryDatabase
+  /// A second `RegistryDatabase` with this configuration shares the file, like another process.
   package let configuration: SQLiteRegistryConfiguration
   private let directory: URL
 
@@ -15,7 +15,7 @@ package final class TemporaryRegistry: Sendable {
     var configuration = SQLiteRegistryConfiguration(path: directory.appending(path: "registry.sqlite").path)
     configure(&configuration)
     self.configuration = configuration
-    registry = try SQLiteRegistry(configuration)
+    registry = try RegistryDatabase(configuration)
   }
 
   deinit {

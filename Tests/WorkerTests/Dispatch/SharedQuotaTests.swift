@@ -40,7 +40,7 @@ import Testing
 
   @Test func twoWorkersTogetherStayWithinTheQuotaAndUseIt() async throws {
     let temporary = try TemporaryRegistry()
-    let stores = [temporary.registry, try SQLiteRegistry(temporary.configuration)]
+    let stores = [temporary.registry, try RegistryDatabase(temporary.configuration)]
     var desks = [worker(devices: 9000), worker(devices: 9000)]
     // The second one begins when the first is in full swing.
     let begins = [0, 1500]

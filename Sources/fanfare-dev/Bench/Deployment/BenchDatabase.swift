@@ -1,15 +1,15 @@
 import FanfareCore
 import FoundationEssentials
-import PostgreSQL
 import PrivatePostgreSQL
 import Registry
+import Store
 
 /// A PostgreSQL server with registries for a measurement: a private one, or the one the user named.
 final class BenchDatabase: Sendable {
   /// A registry that contains a crowd.
   struct Filled {
     let crowd: Crowd
-    let registry: PostgreSQLRegistry
+    let registry: RegistryDatabase
     /// The registry in a process's settings.
     let settings: String
     /// The time to fill it and to build its keys.
@@ -88,7 +88,7 @@ final class BenchDatabase: Sendable {
   private func fill(_ crowd: Crowd) async throws -> Filled {
     let schema = schema(crowd)
     try await schema.create()
-    let registry = try await PostgreSQLRegistry(schema.configuration, logger: rig.logger)
+    let registry = try await RegistryDatabase(schema.configuration, logger: rig.logger)
     let pool = try PostgreSQLPool(schema.configuration, logger: rig.logger)
     defer { pool.close() }
     let start = ContinuousClock.now

@@ -1,6 +1,6 @@
 import FanfareCore
-import PostgreSQL
 import Roles
+import Store
 
 /// A very large, realistic set of registrations.
 ///

@@ -77,12 +77,12 @@ struct Population: Sendable {
 
   /// Creates a registry of the devices. Throws `RegistryError`.
   func register(in path: String) async throws {
-    let registry = try SQLiteRegistry(SQLiteRegistryConfiguration(path: path))
+    let registry = try RegistryDatabase(SQLiteRegistryConfiguration(path: path))
     let now = SystemWallClock().now()
     for start in stride(from: 0, to: devices.count, by: 5000) {
       _ = try await registry.install(
         devices[start..<min(start + 5000, devices.count)].map(\.request), at: now)
     }
-    try registry.close()
+    registry.close()
   }
 }

@@ -128,7 +128,7 @@ private enum LanguageTemplate {
 
   /// Stores the template. Returns the content of a send that is rendered from it.
   static func store(in path: String) async throws -> TemplateContent {
-    let registry = try SQLiteRegistry(SQLiteRegistryConfiguration(path: path))
+    let registry = try RegistryDatabase(SQLiteRegistryConfiguration(path: path))
     let greetings = ["Hallo", "Hello", "Hola", "Salut", "やあ"]
     let variants = zip(locales, greetings).map { locale, greeting in
       (
@@ -147,7 +147,7 @@ private enum LanguageTemplate {
       template: .hub(name: stored.name, version: stored.version))
     let found = Set(try await registry.resolve([query])[0].compactMap(\.variant)).count
     guard found == locales.count else { throw BenchError("the devices get \(found) of \(locales.count) languages") }
-    try registry.close()
+    registry.close()
     return TemplateContent(
       name: stored.name, version: stored.version, properties: ["name": "Ada", "score": "3 to 1"])
   }

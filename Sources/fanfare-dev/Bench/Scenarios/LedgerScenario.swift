@@ -2,8 +2,8 @@ import FanfareCore
 import Foundation
 import Ledger
 import Logging
-import PostgreSQL
 import RDKafka
+import Store
 import Synchronization
 
 /// The rate at which ledgers write settled sends to PostgreSQL.
