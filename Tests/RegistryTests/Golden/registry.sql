@@ -304,7 +304,7 @@ CREATE INDEX scheduled_use_age ON scheduled_use USING btree (counted_at);
 CREATE INDEX secure_payload_expiry ON secure_payloads USING btree (expires_at);
 CREATE INDEX send_claim_expiry ON send_claims USING btree (expires_at);
 CREATE INDEX template_end ON templates USING btree (removed_at) WHERE (removed_at IS NOT NULL);
-CREATE INDEX template_handles ON handles USING btree (hub) WHERE (platform > 7);
+CREATE INDEX template_handles ON handles USING btree (hub) WHERE (platform > 63);
 CREATE INDEX tombstone_age ON tombstones USING btree (at);
 CREATE INDEX tombstones_by_time ON tombstones USING btree (hub, at, registration);
 CREATE INDEX tombstones_by_user ON tombstones USING btree (hub, username, at, registration) WHERE (username IS NOT NULL);
