@@ -24,12 +24,12 @@ struct DeferralPolicy: Sendable {
   static let longestDelay = Duration.seconds(300)
   /// How long a push waits for a worker that has a sender for its platform.
   static let unservedDelay = Duration.seconds(60)
-  /// How many deferred pushes of a stopped platform may come back each second, only to be deferred
+  /// The rate, in pushes per second, at which deferred pushes of a stopped platform come back, only to be deferred
   /// again. Each one costs Kafka two more records.
-  private static let rounds = 100
-  /// The upper limit of `rounds`: it keeps pushes from returning long after the outage.
-  /// Pushes that had no room after the outage return at this rate.
-  private static let mostRounds = 1000
+  private static let returnRate = 100
+  /// The highest rate of returns, so that no push returns long after the outage. Pushes that had no room after the
+  /// outage return at this rate.
+  private static let highestReturnRate = 1000
   /// The assumed time between successive pushes to one device when the service works.
   private static let answerTime = Duration.milliseconds(50)
   /// The longest deferral of a push that would expire before its turn.
@@ -81,9 +81,11 @@ struct DeferralPolicy: Sendable {
   // Outages.
 
   /// How long to defer a push that waits for its platform; nil: it would expire even so.
-  /// The push comes back right behind the push before it to the same device. So all return in their order, and hardly
-  /// any meets an older one that is still deferred. While the platform is stopped, the push stays away for at least a
-  /// round. A push that would expire before its turn comes back earlier, and more often as its expiry approaches.
+  ///
+  /// Pushes to one device come back in their order, each a short gap behind the one before it
+  /// (`DeferredOrder.Place.dueBefore`): a push that met an older one still deferred would have to be deferred again.
+  /// While the platform is stopped, a push stays away for at least a round: the time in which all waiting pushes come
+  /// back once. A push that would expire before its turn comes back earlier, and more often as its expiry approaches.
   func outageDelay(
     _ lane: borrowing PlatformLane, _ place: DeferredOrder.Place?, isBulk: Bool, life: Duration, at now: Moment
   ) -> Duration? {
@@ -93,7 +95,7 @@ struct DeferralPolicy: Sendable {
       // The pushes of a device share the round, but follow one another closely when they are few.
       let gap =
         lane.isStopped
-        ? min(round / place.count, .seconds(1) / Self.rounds * lane.order.deviceCount) : Self.answerTime
+        ? min(round / place.count, .seconds(1) / Self.returnRate * lane.order.deviceCount) : Self.answerTime
       let away = Duration.milliseconds(before - now.uptime)
       let behind = min(away + gap, max(away, round * 2), Self.longestDelay)
       delay = max(lane.isStopped && place.isRemembered ? round : shortest, behind)
@@ -106,17 +108,18 @@ struct DeferralPolicy: Sendable {
   }
 
   /// How long it takes until all pushes that wait for the platform have come back once.
-  /// A few come back soon after the outage. Many take longer, to leave room for others, but no longer than half of the
-  /// outage so far, unless too many would come back each second. For broadcasts, which are not counted here, it is that
-  /// half.
+  ///
+  /// After the outage they come back at the highest rate. During it they come back at `returnRate`, or faster if the
+  /// round would take longer than half of the outage so far, but never above the highest rate. The order does not count
+  /// pushes of broadcasts: their round is half of the outage.
   private func timeOfRound(_ lane: borrowing PlatformLane, isBulk: Bool, at now: Moment) -> Duration {
     let count = lane.order.count
-    func time(at rounds: Int) -> Duration { .seconds(count) / rounds }
-    guard lane.isStopped else { return time(at: Self.mostRounds) }
+    func time(at rate: Int) -> Duration { .seconds(count) / rate }
+    guard lane.isStopped else { return time(at: Self.highestReturnRate) }
     let half = Duration.milliseconds(now.uptime - lane.breaker.openedAt) / 2
     if isBulk { return half }
     // A full order does not know how many pushes wait.
-    return max(time(at: Self.mostRounds), lane.order.isFull ? half : min(time(at: Self.rounds), half))
+    return max(time(at: Self.highestReturnRate), lane.order.isFull ? half : min(time(at: Self.returnRate), half))
   }
 
   /// How many older pushes to a device may precede a push that waits in memory; nil: any number.
@@ -136,9 +139,9 @@ struct DeferralPolicy: Sendable {
 
   // Pauses.
 
-  /// How long to defer pushes of a paused broadcast: half of the time this worker has known of the
-  /// pause, and at most five minutes. So few records circulate however long the pause lasts, and they return late by at
-  /// most half of it, unless the broadcast ran meanwhile without this worker's knowledge.
+  /// How long to defer pushes of a paused broadcast: half of the time this worker has known of the pause, and at most
+  /// five minutes. So few records circulate however long the pause lasts. After its end a record comes back late by at
+  /// most half of the pause; by more only if the broadcast was resumed and paused again without this worker's noticing.
   mutating func delay(ofPaused broadcast: BroadcastID, until expiresAt: UnixTime, at now: Moment) -> Duration {
     let known = pauses[broadcast]
     let since = known?.since ?? now.uptime
@@ -167,9 +170,10 @@ struct DeferralPolicy: Sendable {
 }
 
 extension WorkItem {
-  /// The item's push to a device as `DeferredOrder` knows it; nil if the order does not apply to
-  /// it. With `isRemembered`, nil unless the order also remembers the push. It remembers sends to one user, because
-  /// they share a record key. Others only wait for those.
+  /// The item's push to a device as `DeferredOrder` knows it; nil if the order does not apply to it.
+  ///
+  /// The order remembers the sends to one user, because they share a record key, so that one worker has them all.
+  /// Pushes of other sends only wait for those. `isRemembered`: nil for these others, too.
   func orderedPush(_ index: Int, isRemembered: Bool = true) -> DeferredOrder.Push? {
     guard let send, !isBulk, !isRemembered || send.audience.isOneUser else { return nil }
     return DeferredOrder.Push(

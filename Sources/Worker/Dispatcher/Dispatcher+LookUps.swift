@@ -9,11 +9,10 @@ import FanfareCore
 /// therefore arrive only in three cases: they were already handed over, their look-up was asked within the window
 /// before, or it is still open.
 ///
-/// A send to a tag is for the devices that have the tag when it is dispatched, and may have too many to look
-/// them up twice.
-/// Repetitions are looked up again all the same, and first attempts later than twice `freshness` after the look-up:
-/// that long devices may wait to be queued, and as long again in the queue. The request asks whether they are still
-/// registered, and were the same user's when the send was accepted.
+/// A send to a tag is for the devices that have the tag when it is dispatched, and may have too many to look each up
+/// twice. So only two kinds of its pushes are looked up again: repetitions, and first attempts that come later than
+/// twice `freshness` after the look-up (devices may wait for `freshness` until they are queued, and as long in the
+/// queue). The request asks whether the device is still registered, and was the same user's when the send was accepted.
 extension Dispatcher {
   /// How long found devices may wait to be queued before the next look-up, in milliseconds.
   static let freshness: Int64 = 2_000

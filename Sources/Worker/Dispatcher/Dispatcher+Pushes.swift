@@ -119,6 +119,10 @@ extension Dispatcher {
   }
 
   /// Follows the retry policy's decision on an outcome of the service, or of rendering.
+  ///
+  /// `history.contradictions` counts the refusals of the credential for this push although it works for other devices.
+  /// It grows in two cases: the push was held after a refusal, and others were accepted meanwhile (`endHold`); or its
+  /// device is known for such refusals (`CredentialTrust.isOdd`), so that the push need not be held to show it.
   private mutating func judge(_ ticket: Ticket, _ outcome: PushOutcome) {
     let (slot, index) = (ticket.slot, ticket.device)
     let sender = items[slot].devices[index].sender
@@ -133,9 +137,8 @@ extension Dispatcher {
     if isContradicted { history.contradictions += 1 }
     let isAlone = isRefusedAlone(outcome, history, device, by: sender)
     if outcome.verdict == .accepted { lanes[sender].acquit(device) }
-    // It was refused beside others before: it does not wait for others again.
     if isAlone, !isContradicted, lanes[sender].trust.isOdd(device) { history.contradictions += 1 }
-    // Attempts during an outage do not count: the probe is just the push that has waited longest.
+    // During an outage attempts do not count: the probe is any push, the one that has waited longest.
     if outcome.isOutage, lanes[sender].breaker.isOut { history = history.held }
     let decision = configuration.retry.decide(
       outcome, on: items[slot].devices[index].target.platform, history: history,

@@ -118,7 +118,9 @@ extension Dispatcher {
   }
 
   /// Whether a page of a broadcast has deferred the record.
-  /// If a broadcast has only one page, no larger than a send in one piece, its record may count as an undivided send's.
+  ///
+  /// The record of a broadcast with a single small page looks like that of an undivided send, and is treated as such.
+  /// That is harmless: it has no more devices than such a send.
   private func isOfPage(_ retry: RetryRecord) -> Bool {
     retry.send.isBroadcast
       && (retry.parts > 1 || retry.send.maximumPerSecond != nil
@@ -141,7 +143,8 @@ extension Dispatcher {
         resume(retry, in: slot)
         continue
       }
-      // At most a second's permits: the last worker's permits reach as far ahead as all workers' reservations together.
+      // At most a second's permits: the workers reserve one behind the other, so the last one's permits lie as far
+      // ahead as the reservations of all workers are long.
       let count = room(for: retry, in: slot)?.weight ?? 1
       effects.questions.append(.permits(next.ticket, count, retry.broadcast, perSecond: rate))
     }
@@ -216,7 +219,8 @@ extension Dispatcher {
   }
 
   /// Spaces the devices that can be pushed to within the permits' second, as the broadcast's rate
-  /// allows. Devices without a permit come back later and ask again: a late permit would be used together with others.
+  /// allows. Devices without a permit are deferred, and ask again when they come back: a permit that was kept for them
+  /// until then would be used beside those of that time, which are the whole rate already.
   /// The same applies to devices whose time is too far ahead to rest here, and to those of stopped platforms, when the
   /// outage may be over.
   private mutating func space(_ slot: Int, _ permits: Permits) {

@@ -6,9 +6,11 @@ import RDKafka
 ///
 /// A page is finished when each of its devices has its result, its status record is acknowledged, and the store that
 /// all workers share has noted it. Only then is the next page pushed, except for a head start while the last pushes of
-/// the page before it are answered and noted, so that connections do not idle between two pages. A crash repeats at
-/// most a page and a head start of each broadcast, the pages that wait for a rate or a quota, and, for each platform,
-/// as many readmitted devices as a page has.
+/// the page before it are answered and noted, so that connections do not idle between two pages.
+///
+/// So a crash repeats at most, of each broadcast: a page and the head start of the next, and the pages that wait for a
+/// rate or a quota (`BroadcastWalker.mostSlowPages`); and for each platform as many readmitted devices as a page has
+/// (`ReadmissionSlot`).
 extension Dispatcher {
   /// Takes in a segment.
   mutating func begin(_ segment: SegmentRecord, hub: Int, record: ConsumedRecord, origin: Origin) {
@@ -67,7 +69,11 @@ extension Dispatcher {
     }
   }
 
-  /// Gives each open page its turn.
+  /// Gives each open page its turn, the oldest first.
+  ///
+  /// One page is pushed whole, and the page behind it gets a head start, once it allows one (`nextTurn`). A page that
+  /// waits for a rate or a quota takes no turn, and no other page of its broadcast does: two would only share the rate,
+  /// and a crash would repeat both. Of a page that waits for a quota, the devices of other platforms go on meanwhile.
   private mutating func turnPages() {
     var (hasTurn, next) = (true, PageTurn.none)
     var slow = Set<BroadcastID>()
@@ -83,9 +89,7 @@ extension Dispatcher {
         !page.isPaused || (page.isExhausted && items[slot].openDevices == 0) || items[slot].phase == .settling
       else { continue }
       let waitsForQuota = waitsForQuota(slot)
-      // Its devices of platforms without the quota need not wait.
       let goesOn = waitsForQuota && !slow.contains(page.broadcast)
-      // Two pages of a broadcast would only share its rate, and a crash would repeat both.
       if waitsForQuota || waitsForRate(slot, page) { slow.insert(page.broadcast) }
       let isNext = hasTurn && !slow.contains(page.broadcast)
       if items[slot].phase == .dispatching {
@@ -137,7 +141,7 @@ extension Dispatcher {
   private func countOpenPages() -> (open: Int, slow: Set<BroadcastID>) {
     var (open, slow) = (0, Set<BroadcastID>())
     for ticket in broadcasts.openPages {
-      // A page behind one that waits has no turn before it, and blocks no other.
+      // A further page of a broadcast that waits gets no turn either (`turnPages`), so it does not count.
       guard let page = broadcasts[page: ticket.slot], !page.isPaused, !slow.contains(page.broadcast) else { continue }
       if slow.count < BroadcastWalker.mostSlowPages,
         waitsForRate(ticket.slot, page) || waitsForQuota(ticket.slot)

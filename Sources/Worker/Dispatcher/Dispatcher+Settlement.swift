@@ -32,7 +32,7 @@ extension Dispatcher {
   mutating func closeDevice(_ slot: Int) {
     guard items[slot].closeDevice(), !items[slot].isPage else { return }
     let wasNeverSent =
-      !items[slot].hasStarted && items[slot].resumed?.counts.isEmpty ?? true
+      !items[slot].hasStarted && (items[slot].resumed?.counts.isEmpty ?? true)
       && items[slot].devices.allSatisfy { $0.phase == .done && $0.outcome == .expired && $0.history.attempts == 0 }
     settle(slot, as: wasNeverSent ? .expired : .settled)
   }
@@ -70,8 +70,8 @@ extension Dispatcher {
     }
     if items[slot].isTraced { endTrace(slot, of: send, as: isDeferred ? nil : state) }
     items.settle(slot, records: pieces.count)
-    // A send in several parts counts at its first settlement only; otherwise it would count once for each deferred
-    // part.
+    // Counted once for each send. A divided one counts at its first settlement alone (`resumed` is nil), because each
+    // of its deferred parts comes back as a record of its own; an undivided one counts at its last.
     if !isDeferred, resumed == nil || part.parts == 1 {
       effects.tallies.settled.append(Tallies.Settled(hub: items[slot].hub, state: state))
     }

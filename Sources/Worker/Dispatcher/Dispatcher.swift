@@ -245,7 +245,9 @@ struct Dispatcher: Sendable {
   func checkInvariants(ofItem slot: Int) -> [String] { items.checkInvariants(slot) + checkOffsets(of: slot) }
 
   /// While the item is worked on, none of its offsets is settled in the epoch it came in.
-  /// As each assignment counts its records alone, one that settles in another epoch takes the place of a record there.
+  ///
+  /// An origin names a record by its number within one assignment. Used in another epoch, it would settle another
+  /// record.
   private func checkOffsets(of slot: Int) -> [String] {
     guard items[slot].phase != .vacant else { return [] }
     let isSettled =

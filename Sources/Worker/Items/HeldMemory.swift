@@ -40,9 +40,10 @@ struct HeldMemory: Hashable, Sendable {
     records > limits.maximumRecords * 3 / 4 || bytes > limits.maximumBytes / 4 * 3
   }
 
-  /// Records and bytes exempt from the limits: those of pushes to unresponsive services, at most as
-  /// much again. The worker cannot hurry these pushes, and it defers the sends queued behind them. An estimate: a
-  /// record with several such pushes counts once for each, and is assumed to have the average size.
+  /// The records and bytes that do not count against the limits: those of pushes that an unresponsive service leaves
+  /// unanswered, at most once more the limits. Otherwise one silent service would stop the reading of all sends. The
+  /// worker defers the sends queued behind these pushes, so their number stays small. An estimate: a record with
+  /// several such pushes counts once for each, and is assumed to have the average size.
   func exempt(forPushes pushes: Int, limits: WorkerConfiguration.Limits) -> (records: Int, bytes: Int) {
     guard pushes > 0, records > 0 else { return (0, 0) }
     // Every held item needs a slot.

@@ -42,7 +42,7 @@ struct CommitSchedule: Sendable {
     return isLast || isHurried || uptime >= due || (settled >= records && failure == nil)
   }
 
-  /// Whether the commit with that number has ended.
+  /// Whether the commit with that number has ended. The one under way has the number `next - 1`.
   func isOver(_ number: Int) -> Bool {
     (isCommitting ? next - 1 : next) > number
   }

@@ -165,12 +165,14 @@ struct OffsetTracker: Sendable {
     }
     known = SettledRuns()
     resumed = nil
-    // They tell of records that the log has lost. Of the settled ones before the cut, the next owner repeats those that
-    // are younger than every record of the new log that this one takes.
+    // Both describe records that the log has lost. The new witness covers only records that are taken from now on
+    // (`LogWitness.covers`), so the next owner dispatches records again that settled before the cut and are younger
+    // than all of those.
     evidence = nil
     witness = LogWitness()
     removeSettledPrefix()
-    // At once, not with the first record that settles: the old position may come to lie within the new log.
+    // At once, not when the next record settles: the log may grow beyond the old position meanwhile, and a next owner
+    // that began there would skip the records below it.
     if entries.isEmpty { position = offset }
   }
 

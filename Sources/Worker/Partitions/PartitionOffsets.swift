@@ -85,7 +85,8 @@ package struct PartitionOffsets: Sendable {
   /// Takes over the offsets that an earlier owner had settled while the group took no commits.
   /// Call after `resume`. Has no effect after the first record of the assignment.
   ///
-  /// The position is believed even if its metadata is of another log, because it continues the committed position.
+  /// The position counts even if its metadata names another log: `InterimOffsets` returns it only if it continues the
+  /// committed position.
   mutating func learn(_ kept: PartitionOffset) {
     guard let slot = slots[kept.partition] else { return }
     let metadata = CommitMetadata(kept.metadata, at: kept.offset, cluster: cluster)

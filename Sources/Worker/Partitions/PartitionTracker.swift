@@ -33,8 +33,8 @@ struct PartitionTracker: Sendable {
 
   /// How far reading has run ahead of the first unsettled record, measured once a second.
   struct Spans: Sendable {
-    /// More than half of the limit.
-    /// At the limit the worker reads no more records of any platform, so from here on nothing stays in memory for long.
+    /// More than half of the limit. From here on pushes that wait in memory are deferred (`DeferralPolicy`), because at
+    /// the limit the worker reads no further records, of any platform.
     var isFarBehind = false
     /// The segments topic has reached its limit: no further segments are read.
     var hasReachedSegmentLimit = false
@@ -122,7 +122,8 @@ struct PartitionTracker: Sendable {
     hasBeenAssigned = true
     // The group may have refused commits until now.
     commits.hurry()
-    // Where the revocation took effect before its drain was over, the drain must not close the new assignment.
+    // A drain may still run for partitions whose revocation has taken effect: the consumer does not wait for it longer
+    // than its `rebalanceDeadline`. It must not close the new assignment.
     for index in drains.indices { drains[index].partitions.removeAll(where: partitions.contains) }
     // At once, not with the answer: records are worked on from the moment their partition is owned.
     for partition in partitions { offsets.assign(partition, isApart: partition.topic == segments) }

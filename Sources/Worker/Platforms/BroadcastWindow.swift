@@ -2,10 +2,13 @@
 ///
 /// A push that was handed over passes queues in fixed order: an event loop's, a socket's, the service's own. Where the
 /// machine limits the rate, more pushes in flight only make these queues longer. So while single sends arrive, the
-/// window follows the time to answer, as in TCP Vegas: it shrinks while even the quickest of some answers takes longer
-/// than with few pushes in flight, and grows otherwise. That shortest time is measured now and then with few pushes in
-/// flight, as in BBR. A service far away takes longer than these queues: it gets the widest window. Times are uptimes
-/// in milliseconds.
+/// window follows the time to answer, by two known algorithms:
+///
+/// - TCP Vegas: answers that take longer than the shortest time show that there is a queue. Then the window shrinks;
+///   otherwise it grows. The quickest of some answers decides, because a queue delays all of them and chance does not.
+/// - BBR: the shortest time can be measured only with few pushes in flight. So from time to time few are.
+///
+/// A service far away takes longer than these queues: it gets the widest window. Times are uptimes in milliseconds.
 struct BroadcastWindow: Sendable {
   /// How long after a single send's push others are expected, and how long a shortest time is
   /// valid.

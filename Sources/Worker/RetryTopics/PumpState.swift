@@ -102,7 +102,8 @@ struct PumpState {
     switch step {
     case .event(.records(let records)): take(records, at: now)
     case .event(.assigned(let partitions, let rebalance)):
-      // Where the revocation took effect before its drain was over, the drain must not close the new assignment.
+      // A drain may still run for partitions whose revocation has taken effect: the consumer does not wait for it
+      // longer than its `rebalanceDeadline`. It must not close the new assignment.
       for index in drains.indices { drains[index].partitions.removeAll(where: partitions.contains) }
       for partition in partitions { offsets.assign(partition) }
       effects.completed.append(rebalance)
