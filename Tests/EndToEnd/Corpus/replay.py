@@ -50,6 +50,8 @@ CHANGING = [
     (r"(?m)^wrong\.yaml:\d+: ", ""),
     (r'"(perSecond|seconds)":[0-9.e-]+', r'"\1":…'),
     (r"\d[\d.]* s, \d+/s", "…"),
+    (r"\b\d s ago(?=  )", "now    "),
+    (r"\(\d s ago\)", "(now)"),
     (r"\buser\.hash=\w+", "user.hash=…"),
     # Azure's.
     (r"\bse=\d+(&(?:amp;)?)sig=[0-9a-f]+", r"se=…\1sig=…"),
