@@ -83,13 +83,13 @@ struct GiantUserTests {
     desk.assign([segments])
     desk.deliver(desk.segments.map { $0.encoded(at: desk.wall) }, from: segments)
     let first = try #require(desk.pushes.first)
-    let asked = desk.queries.count
     desk.answer(first, PushOutcome(.retryLater, reason: "Busy", status: 503, retryAfter: .milliseconds(500)))
     // A page waits for no more than a second: the rest of it comes back through a retry topic.
     for _ in 0..<15 {
       BroadcastTests.answerAll(&desk)
       desk.advance(.seconds(1))
     }
+    let asked = desk.queries.count
     desk.deliver([try #require(desk.retries.first).value])
     desk.advance(.seconds(1))
     #expect(desk.pushes.filter { $0.handle == first.handle }.count == 2)
