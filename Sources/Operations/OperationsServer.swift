@@ -17,6 +17,9 @@ package final class OperationsServer: Service {
   /// descriptors.
   static let maximumConnections = 64
 
+  /// Runs as long as the process: connections still schedule work while they close.
+  private static let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+
   private let host: String
   private let port: Int
   private let routes: OperationsRoutes
@@ -42,17 +45,6 @@ package final class OperationsServer: Service {
 
   /// Serves until graceful shutdown or cancellation. Throws if the address cannot be bound. Call it once.
   package func run() async throws {
-    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-    let result: Result<Void, any Error>
-    do {
-      try await run(on: group)
-      result = .success(())
-    } catch { result = .failure(error) }
-    try await group.shutdownGracefully()
-    try result.get()
-  }
-
-  private func run(on group: MultiThreadedEventLoopGroup) async throws {
     let router = Router(options: .autoGenerateHeadEndpoints)
     routes.add(to: router)
     let listening = listening
@@ -68,11 +60,11 @@ package final class OperationsServer: Service {
         address: .hostname(host, port: port),
         availableConnectionsDelegate: OperationsConnections.Gate(connections)),
       onServerRunning: { channel in listening.resolve(channel.localAddress?.port) },
-      eventLoopGroupProvider: .shared(group), logger: logger)
+      eventLoopGroupProvider: .shared(Self.group), logger: logger)
     defer { listening.resolve(nil) }
     // Cancelled at the return.
     async let _: Void = routes.watchReadiness()
-    async let _: Void = routes.watch(loops + [group])
+    async let _: Void = routes.watch(loops + [Self.group])
     try await application.run()
   }
 
