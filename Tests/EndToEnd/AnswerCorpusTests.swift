@@ -9,7 +9,7 @@ import Testing
 /// The answers to the requests in `Corpus`, byte for byte as before: own API, Azure's protocol, operations listener, and
 /// the output of the commands.
 ///
-/// `Corpus/replay.py` shares no code with this project. `FANFARE_WRITE_GOLDEN=1` makes the files with the answers anew.
+/// `Corpus/replay.py` shares no code with this project. `FANFARE_WRITE_GOLDEN=1` records the answers again.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct AnswerCorpusTests {
   private static let corpus = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "Corpus")
   private static let program = corpus.appending(path: "replay.py").path

@@ -91,7 +91,7 @@ extension RegistrationTable {
     try session.run(
       Self.upsertTag,
       each: registration.tags.map { [.hub(hub), .text($0), id, platform, .text(address), registeredAt, createdAt] })
-    if registration.isTemplate { try release(registration.handle, of: Self.nobody) }
+    if registration.isTemplate { try release(registration.handle, of: Self.placeholderHolder) }
   }
 
   /// Removes the row and everything that belongs to it, and leaves a tombstone.
@@ -116,7 +116,7 @@ extension RegistrationTable {
   private func claim(handle address: String, for id: RegistrationID, at now: UnixTime) throws -> RegistrationID {
     let handle = TemplateRow.handle(in: address)
     if session.hasRowLocks, !handle.hasSameBytes(as: address), try holder(of: handle) == nil {
-      try insert(handle: handle, of: Self.nobody, at: now)
+      try insert(handle: handle, of: Self.placeholderHolder, at: now)
     }
     if let holder = try holder(of: address) { return holder }
     try insert(handle: address, of: id, at: now)
@@ -153,8 +153,8 @@ extension RegistrationTable {
 
 /// The tables `handles` and `installations`, which SQLite does not have.
 extension RegistrationTable {
-  /// No registration has this id: ids are random.
-  private static let nobody = RegistrationID(high: 0, low: 0)
+  /// Holds a handle until the first template on it is stored. Ids are random, so no registration has this one.
+  private static let placeholderHolder = RegistrationID(high: 0, low: 0)
 
   private func insert(handle: String, of id: RegistrationID, at now: UnixTime) throws {
     guard session.hasRowLocks else { return }

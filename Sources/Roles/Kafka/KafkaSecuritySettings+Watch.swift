@@ -8,7 +8,7 @@ extension KafkaSettings {
   /// The watches over the files of Kafka's security.
   ///
   /// A new password reaches the running clients. librdkafka reads the files of TLS when a client is created, so new
-  /// ones need a restart, and the log says so.
+  /// ones need a restart, which the log announces.
   func credentialWatches(logger: Logger) -> [any Service] {
     guard let security else { return [] }
     var watches: [any Service] = []

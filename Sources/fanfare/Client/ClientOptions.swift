@@ -39,7 +39,7 @@ struct ClientOptions: ParsableArguments {
     TextTable(columns, rows).print()
   }
 
-  /// Removes what has these names in a collection of the API, and prints them.
+  /// Removes the named members of a collection of the API, and prints their names.
   func remove(_ names: [String], under path: String, isJSON: Bool) async throws {
     try await withClient { client in
       for name in names {
