@@ -19,28 +19,26 @@ package enum DurabilityPolicy: String, CaseIterable, Sendable {
 /// does not tell is a warning. A cluster that does not answer now is asked until it does.
 struct DurabilityCheck: Service {
   private static let pause = Duration.seconds(5)
-  /// The time limit of the attempt before the role starts.
-  private static let limit = Duration.seconds(2)
-  /// How long missing topics are waited for. Without them the role ends with status 78, after which systemd does not
-  /// restart it (`RestartPreventExitStatus` in its units).
-  private static let patience = Duration.seconds(5)
 
   private let check: TopicCheck
   private let policy: DurabilityPolicy
+  private let patience: Duration
   private let logger: Logger
 
   /// Checks the topics, or returns the service that will, if the cluster does not answer in time; nil if all is said.
   ///
-  /// `topics` are those that the role uses; it may not have the permission to see others. Throws `SettingsError` with
+  /// `topics` are those that the role uses; it may not have the permission to see others. The cluster has `limit` for
+  /// its answer. Missing topics are waited for as long as `patience` says: without them the role ends with status 78,
+  /// after which systemd does not restart it (`RestartPreventExitStatus` in its units). Throws `SettingsError` with
   /// what is wrong, and `RDKafkaError` for an unusable configuration.
   static func start(
-    _ kafka: KafkaSettings, role: String, topics: [String], logger: Logger
+    _ kafka: KafkaSettings, role: String, topics: [String], within limit: Duration = .seconds(2),
+    patience: Duration = .seconds(5), logger: Logger
   ) async throws -> DurabilityCheck? {
     guard kafka.durabilityCheck != .off else { return nil }
     let check = DurabilityCheck(
       check: try TopicCheck(kafka: kafka, client: try kafka.client(role), topics: topics, logger: logger),
-      policy: kafka.durabilityCheck,
-      logger: logger)
+      policy: kafka.durabilityCheck, patience: patience, logger: logger)
     do {
       try await check.perform(timeout: limit)
       return nil
@@ -50,8 +48,8 @@ struct DurabilityCheck: Service {
     }
   }
 
-  private init(check: TopicCheck, policy: DurabilityPolicy, logger: Logger) {
-    (self.check, self.policy, self.logger) = (check, policy, logger)
+  private init(check: TopicCheck, policy: DurabilityPolicy, patience: Duration, logger: Logger) {
+    (self.check, self.policy, self.patience, self.logger) = (check, policy, patience, logger)
   }
 
   func run() async throws {
@@ -70,7 +68,7 @@ struct DurabilityCheck: Service {
   }
 
   private func perform(timeout: Duration) async throws {
-    let report = try await check.report(timeout: timeout, patience: Self.patience)
+    let report = try await check.report(timeout: timeout, patience: patience)
     for problem in report.unreadable {
       logger.warning("Topics cannot be checked", metadata: [LogKeys.error: "\(problem)"])
     }
