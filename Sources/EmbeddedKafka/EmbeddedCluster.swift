@@ -98,6 +98,7 @@ extension EmbeddedCluster {
     case notLeader = 6
     case requestTimedOut = 7
     case messageTooLarge = 10
+    case offsetMetadataTooLarge = 12
     case coordinatorNotAvailable = 15
     case notCoordinator = 16
     case notEnoughReplicas = 19

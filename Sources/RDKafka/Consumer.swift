@@ -147,12 +147,12 @@ package final class Consumer: Sendable {
       // After an outage, which librdkafka waits for, the member's session may be over and the group refuse its commits.
       case .rebalancing, .timedOut, .unreachable:
         // Partitions of a former member may have another owner, whose entries must not be replaced.
-        if !error.isOfFormerMember { await interimOffsets?.keep(offsets) }
+        if !error.isOfFormerMember { try await interimOffsets?.keep(offsets) }
       default: break
       }
       throw error
     }
-    interimOffsets?.note(offsets, of: [])
+    interimOffsets?.supersede(by: offsets)
     progress.stored(offsets)
   }
 

@@ -284,9 +284,20 @@ struct ConsumerTests {
       _ = try await consumer.committed([partition])
       #expect(try await consumer.kept([partition]) == [offset])
       // Kept offsets continue the committed ones. A group that was reset or mirrored has others.
-      try await consumer.commit([PartitionOffset(partition: partition, offset: 3)])
-      _ = try await consumer.committed([partition])
+      let base = PartitionOffset(partition: partition, offset: 3)
+      try await consumer.commit([base])
       #expect(try await consumer.kept([partition]) == [])
+      try kafka.cluster?.inject([.rebalanceInProgress], into: .offsetCommit)
+      await #expect(throws: RDKafkaError.self) { try await consumer.commit([offset]) }
+      // A reset to exactly the position that the kept offset continues reads its records again.
+      try await consumer.commit([PartitionOffset(partition: partition, offset: 8)])
+      try await consumer.commit([base])
+      #expect(try await consumer.committed([partition]) == [base])
+      #expect(try await consumer.kept([partition]) == [])
+      // The caller learns that its metadata is too long to be kept.
+      try kafka.cluster?.inject([.rebalanceInProgress, .offsetMetadataTooLarge], into: .offsetCommit)
+      let error = await #expect(throws: RDKafkaError.self) { try await consumer.commit([offset]) }
+      #expect(error?.code == .messageTooLarge)
     }
     // A consumer that stores its offsets does not use the kept ones.
     try await kafka.withConsumer(topics: [topic], group: group) { consumer in

@@ -54,6 +54,13 @@ extension Handle {
     if let error = unsafe PartitionList(copying: rd_kafka_event_topic_partition_list(event))?.firstError { throw error }
   }
 
+  /// Begins a commit whose end is not reported. Does not block.
+  func beginCommit(_ offsets: [PartitionOffset]) throws(RDKafkaError) {
+    let list = try PartitionList(offsets)
+    let status = unsafe rd_kafka_commit(pointer, list.pointer, 1)
+    guard status == RD_KAFKA_RESP_ERR_NO_ERROR else { throw RDKafkaError(response: status, context: "commit") }
+  }
+
   /// The watermarks as of the last fetch; nil before the first one. Sends no request.
   func cachedWatermarks(_ partition: TopicPartition) -> (low: Int64, high: Int64)? {
     var (low, high): (Int64, Int64) = (-1, -1)

@@ -10,7 +10,8 @@ import Synchronization
 ///
 /// No broker checks who commits to it. So each entry names the position of the group that it continues, its *base*, and
 /// counts only while the group has exactly that position: entries of an earlier owner, or from before the group was
-/// reset or mirrored, are ignored. An entry says only that records are settled, so the loss of one repeats records and
+/// reset or mirrored, are ignored. The next commit to the group clears the entry, which would count again when somebody
+/// resets the group to its base. An entry says only that records are settled, so the loss of one repeats records and
 /// skips none.
 final class InterimOffsets: Sendable {
   /// The base of a partition of which the group has no position.
@@ -19,7 +20,7 @@ final class InterimOffsets: Sendable {
   private struct State {
     /// The group's positions, as far as this member has read or committed them.
     var bases: [TopicPartition: Int64] = [:]
-    /// The entries that this member has written last.
+    /// The entries that this member has written or read last.
     var entries: [TopicPartition: PartitionOffset] = [:]
     /// Whether the client may not use the second group.
     var isForbidden = false
@@ -58,9 +59,23 @@ final class InterimOffsets: Sendable {
     }
   }
 
+  /// Notes that the group has these positions, and clears the entries that they supersede.
+  func supersede(by positions: [PartitionOffset]) {
+    note(positions, of: [])
+    let entries = state.withLock { state in positions.compactMap { state.entries.removeValue(forKey: $0.partition) } }
+    guard !entries.isEmpty else { return }
+    do {
+      try handle.beginCommit(entries.map { PartitionOffset(partition: $0.partition, offset: $0.offset) })
+    } catch {
+      logger.debug("Interim offsets were not cleared", metadata: [LogKeys.error: "\(error)"])
+    }
+  }
+
   /// Writes entries, and returns when the broker has them or after the timeout. Entries that are written already, and
   /// those of partitions whose base is unknown, are left out.
-  func keep(_ offsets: [PartitionOffset]) async {
+  ///
+  /// - Throws: `messageTooLarge`: an entry's metadata is longer than the offset's by its base.
+  func keep(_ offsets: [PartitionOffset]) async throws(RDKafkaError) {
     let entries = state.withLock { state in
       state.isForbidden
         ? []
@@ -77,6 +92,7 @@ final class InterimOffsets: Sendable {
         try handle.commit(entries, timeoutMilliseconds: timeout)
       }
     } catch {
+      guard error.code != .messageTooLarge else { throw error }
       let wasKnown = state.withLock { state in
         defer { state.hasFailed = true }
         return state.hasFailed
@@ -106,7 +122,11 @@ final class InterimOffsets: Sendable {
       guard forbids(error) else { throw error }
       return []
     }
-    let bases = state.withLock { $0.bases }
+    let bases = state.withLock { state in
+      for partition in partitions { state.entries[partition] = nil }
+      for entry in entries where entry.metadata?.isEmpty == false { state.entries[entry.partition] = entry }
+      return state.bases
+    }
     return entries.compactMap { entry in
       guard let text = entry.metadata, let colon = text.firstIndex(of: ":"), let base = Int64(text[..<colon]),
         base == bases[entry.partition]

@@ -63,10 +63,14 @@ struct OffsetTracker: Sendable {
   mutating func learn(_ settled: SettledRuns, below position: Int64, evidence: LogWitness? = nil) {
     guard base == 0, entries.isEmpty else { return }
     known.formUnion(settled)
-    if position > next { known.formUnion(SettledRuns(next..<position)) }
+    if position > next {
+      known.formUnion(SettledRuns(next..<position))
+      // What was committed with runs covers no record that has settled since.
+      if evidence == nil { self.evidence = nil }
+    }
     guard let evidence else { return }
-    self.evidence?.formUnion(evidence)
     witness.formUnion(evidence)
+    self.evidence = witness
   }
 
   /// Whether a record with that offset belongs to another log: the topic was created again, or an

@@ -81,6 +81,22 @@ struct CommitMetadataTests {
     #expect(taken(&next, others) == [10, 11] + Array(13..<20))
   }
 
+  /// The last owner settled everything that it had taken, while the group took no commits: its last position has no
+  /// metadata, and goes beyond the records that those of the committed one cover.
+  @Test func keptPositionCoversRecordsAfterCommittedRuns() throws {
+    var next = owner(of: try committed())
+    next.learn(PartitionOffset(partition: Self.partition, offset: 30))
+    #expect(taken(&next, (Int64(10)..<32).map { record($0) }) == [30, 31])
+  }
+
+  @Test func keptRunsHaveTheirOwnWitness() throws {
+    var next = owner(of: PartitionOffset(partition: Self.partition, offset: 10))
+    next.learn(try committed())
+    // The log lost its records from 13 on; younger ones stand there.
+    let records = (Int64(10)..<20).map { record($0, at: $0 < 13 ? nil : 5_000) }
+    #expect(taken(&next, records) == [10, 11] + Array(13..<20))
+  }
+
   @Test func witnessIsOfPresentLog() throws {
     // The topic is created again after records of a later time and leader epoch.
     var offsets = owner(of: nil)
