@@ -83,6 +83,9 @@ let package = Package(
     // Turns nghttpd into a push service, for `fanfare-dev bench`.
     .target(name: "CPushSink"),
 
+    // Counts a process's instructions, for `fanfare-dev bench`.
+    .target(name: "CPerfCounter"),
+
     // Safe Swift over the C libraries; they know nothing about push.
     .target(name: "RDKafka", dependencies: ["CRDKafka", logging], swiftSettings: house),
     .target(
@@ -214,7 +217,7 @@ let package = Package(
     .executableTarget(
       name: "fanfare-dev",
       dependencies: [
-        "CJemalloc", "EmbeddedKafka", "FanfareCore", "FrontEnd", "HTTP2", "Ledger", "Operations",
+        "CJemalloc", "CPerfCounter", "EmbeddedKafka", "FanfareCore", "FrontEnd", "HTTP2", "Ledger", "Operations",
         "PrivatePostgreSQL", "PushServices", "PushSimulator", "RDKafka", "Registry", "Roles",
         "SettingsTable", "Store", "Worker", argumentParser, asyncHTTPClient, crypto, hummingbird, logging, nioCore,
         nioHTTP1,

@@ -15,6 +15,7 @@ final class ChildProcess: Sendable {
   /// Its exit status, delivered once.
   private let ended: AsyncStream<Int32>
   private let process: Mutex<Process>
+  private let instructions = Mutex<InstructionCounter?>(nil)
   /// The group that is left once the process has ended and this process has waited for it.
   private let gone = DispatchGroup()
   private let errors: URL
@@ -205,7 +206,14 @@ final class ChildProcess: Sendable {
   }
 
   /// Its resource usage so far. Throws when it has ended.
-  func usage() throws -> ProcessUsage { try ProcessUsage(of: id) }
+  func usage() throws -> ProcessUsage {
+    let counter = instructions.withLock { counter in
+      let used = counter ?? InstructionCounter(of: id)
+      counter = used
+      return used
+    }
+    return try ProcessUsage(of: id, instructions: counter)
+  }
 
   /// Its standard error.
   var log: String {

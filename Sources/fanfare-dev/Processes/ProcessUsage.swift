@@ -6,13 +6,16 @@ struct ProcessUsage: Sendable {
   var cpuSeconds: Double
   /// The CPU time of its child processes that have ended.
   var endedChildrenCPUSeconds: Double
+  /// The instructions in user mode since they were first asked for; nil where they cannot be counted.
+  var instructions: Int?
   /// The peak of resident memory, in bytes.
   var peakBytes: Int
   /// The resident memory, in bytes.
   var residentBytes: Int
 
   /// Reads `/proc`, see proc_pid_stat(5) and proc_pid_status(5). Throws when the process is gone.
-  init(of id: Int32 = getpid()) throws {
+  init(of id: Int32 = getpid(), instructions: InstructionCounter = .own) throws {
+    self.instructions = instructions.count
     let stat = try String(contentsOfFile: "/proc/\(id)/stat", encoding: .utf8)
     // The program's name, in parentheses, may contain spaces and parentheses.
     let fields = stat[(stat.lastIndex(of: ")") ?? stat.startIndex)...].split(separator: " ")

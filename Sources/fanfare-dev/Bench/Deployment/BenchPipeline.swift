@@ -270,7 +270,6 @@ extension Measurement {
   /// The worker's performance between two samples, with a count from another source.
   init(count: Int, from start: BenchPipeline.Sample, to end: BenchPipeline.Sample) {
     self.init(
-      count: count, seconds: (end.moment - start.moment) / .seconds(1),
-      cpuSeconds: end.usage.cpuSeconds - start.usage.cpuSeconds, peakBytes: end.usage.peakBytes)
+      count: count, seconds: (end.moment - start.moment) / .seconds(1), from: start.usage, to: end.usage)
   }
 }

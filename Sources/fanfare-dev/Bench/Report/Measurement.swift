@@ -5,12 +5,34 @@ struct Measurement: Sendable {
   var seconds: Double
   /// The CPU time of the measured process; nil if not measured.
   var cpuSeconds: Double?
+  /// The instructions of the measured process in user mode; nil if they cannot be counted.
+  var instructions: Int?
   /// The peak memory of the measured process, in bytes.
   var peakBytes: Int?
 
   var rate: Double { Double(count) / seconds }
   /// CPU microseconds per item.
   var cpuMicroseconds: Double? { cpuSeconds.map { $0 * 1_000_000 / Double(count) } }
+  /// Instructions per item.
+  var instructionsEach: Double? { instructions.map { Double($0) / Double(count) } }
+}
+
+extension Measurement {
+  /// What a process did between two readings of its usage.
+  init(count: Int, seconds: Double, from start: ProcessUsage, to end: ProcessUsage) {
+    self.init(count: count, seconds: seconds)
+    setUsage(from: start, to: end)
+  }
+
+  /// Takes the process's usage over from two readings.
+  mutating func setUsage(from start: ProcessUsage, to end: ProcessUsage) {
+    cpuSeconds = end.cpuSeconds - start.cpuSeconds
+    instructions = end.instructions.flatMap { end in start.instructions.map { end - $0 } }
+    peakBytes = end.peakBytes
+  }
+
+  /// The same without the usage of CPU and memory.
+  var withoutUsage: Measurement { Measurement(count: count, seconds: seconds) }
 }
 
 /// A measurement of the ceiling, and one of the product directly after it.

@@ -48,8 +48,8 @@ struct ScenarioReport: Sendable {
     var report = self
     report.goals = []
     for pair in report.pairs.indices {
-      (report.pairs[pair].product.cpuSeconds, report.pairs[pair].product.peakBytes) = (nil, nil)
-      report.pairs[pair].ceiling?.cpuSeconds = nil
+      report.pairs[pair].product = report.pairs[pair].product.withoutUsage
+      report.pairs[pair].ceiling = report.pairs[pair].ceiling?.withoutUsage
     }
     return report
   }
@@ -58,6 +58,7 @@ struct ScenarioReport: Sendable {
   var ceilingRate: Double? { pairs.compactMap { $0.ceiling?.rate }.median }
   var share: Double? { pairs.compactMap(\.share).median }
   var cpuMicroseconds: Double? { pairs.compactMap(\.product.cpuMicroseconds).median }
+  var instructions: Double? { pairs.compactMap(\.product.instructionsEach).median }
   var multiple: Double? { pairs.compactMap(\.multiple).median }
   /// The peak of all runs, in megabytes.
   var peakMegabytes: Double? { pairs.compactMap(\.product.peakBytes).max().map { Double($0) / 1_000_000 } }
@@ -81,8 +82,8 @@ struct ScenarioReport: Sendable {
 /// The report as a Markdown table.
 extension ScenarioReport {
   static let tableHead = """
-    | scenario | conn. | a second | of the ceiling | CPU µs each | × h2load | peak MB | goals |
-    |---|---|---|---|---|---|---|---|
+    | scenario | conn. | a second | of the ceiling | CPU µs each | instructions each | × h2load | peak MB | goals |
+    |---|---|---|---|---|---|---|---|---|
     """
 
   /// The row; a missed goal is marked with ✗.
@@ -98,8 +99,8 @@ extension ScenarioReport {
     // nghttpd is the usual sink; the row names any other.
     let sinks = sink == "nghttpd" ? [] : ["sink: \(sink)"]
     let cells = [
-      scenario, connections.map(String.init) ?? "–", rate, share, text(cpuMicroseconds), text(multiple),
-      text(peakMegabytes),
+      scenario, connections.map(String.init) ?? "–", rate, share, text(cpuMicroseconds),
+      instructions.map { Self.grouped(Int($0)) } ?? "–", text(multiple), text(peakMegabytes),
       (times + goals + notes + sinks).joined(separator: "; "),
     ]
     return "| " + cells.joined(separator: " | ") + " |"
@@ -116,7 +117,7 @@ extension ScenarioReport {
 extension ScenarioReport: Encodable {
   private enum Key: String, CodingKey {
     case scenario, unit, connections, sink, perSecond, ceilingPerSecond, shareOfCeiling, cpuMicroseconds,
-      multipleOfCeiling
+      instructions, multipleOfCeiling
     case peakMegabytes, pairs, latencies, goals, notes
   }
 
@@ -148,6 +149,7 @@ extension ScenarioReport: Encodable {
     try values.encodeIfPresent(ceilingRate, forKey: .ceilingPerSecond)
     try values.encodeIfPresent(share, forKey: .shareOfCeiling)
     try values.encodeIfPresent(cpuMicroseconds, forKey: .cpuMicroseconds)
+    try values.encodeIfPresent(instructions, forKey: .instructions)
     try values.encodeIfPresent(multiple, forKey: .multipleOfCeiling)
     try values.encodeIfPresent(peakMegabytes, forKey: .peakMegabytes)
     try values.encode(

@@ -95,7 +95,7 @@ struct AcceptScenario: BenchScenario {
     }
     var runs: [MeasuredPair] = []
     for _ in 0..<rig.options.pairs {
-      let measurement = try await withFrontEnd(rig, takes: (warmUp + batches) * lines) { base, api in
+      var measurement = try await withFrontEnd(rig, takes: (warmUp + batches) * lines) { base, api in
         func post(_ count: Int) async throws -> Measurement {
           try await load.post(
             base + "/api/sends/batch", bodies: [Array(batch.joined(separator: "\n").utf8)], requests: count,
@@ -104,12 +104,8 @@ struct AcceptScenario: BenchScenario {
         _ = try await post(warmUp)
         return try await measure(api) { try await post(batches) }
       }
-      runs.append(
-        MeasuredPair(
-          ceiling: nil,
-          product: Measurement(
-            count: measurement.count * lines, seconds: measurement.seconds, cpuSeconds: measurement.cpuSeconds,
-            peakBytes: measurement.peakBytes)))
+      measurement.count *= lines
+      runs.append(MeasuredPair(ceiling: nil, product: measurement))
     }
     var batched = ScenarioReport(
       scenario: "\(name), NDJSON", unit: "lines", sink: "Kafka, acks=all", pairs: runs, goals: [.rate(150_000)])
@@ -146,8 +142,7 @@ struct AcceptScenario: BenchScenario {
     let before = try server.usage()
     var measurement = try await load()
     let after = try server.usage()
-    measurement.cpuSeconds = after.cpuSeconds - before.cpuSeconds
-    measurement.peakBytes = after.peakBytes
+    measurement.setUsage(from: before, to: after)
     return measurement
   }
 }

@@ -56,8 +56,7 @@ struct EngineScenario: BenchScenario {
     await pool.close(timeout: .seconds(5))
     await running
     return Measurement(
-      count: measured, seconds: (end - start) / .seconds(1), cpuSeconds: after.cpuSeconds - before.cpuSeconds,
-      peakBytes: after.peakBytes)
+      count: measured, seconds: (end - start) / .seconds(1), from: before, to: after)
   }
 }
 

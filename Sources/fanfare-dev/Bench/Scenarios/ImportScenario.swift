@@ -58,7 +58,8 @@ struct ImportScenario: BenchScenario {
       guard summary.imported == devices else { throw BenchError("\(summary.imported) of \(devices) were imported") }
       let used = try await usage.value
       return Measurement(
-        count: devices, seconds: summary.seconds, cpuSeconds: used?.cpuSeconds, peakBytes: used?.peakBytes)
+        count: devices, seconds: summary.seconds, cpuSeconds: used?.cpuSeconds, instructions: used?.instructions,
+        peakBytes: used?.peakBytes)
     }
   }
 

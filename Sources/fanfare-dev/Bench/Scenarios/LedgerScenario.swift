@@ -71,8 +71,7 @@ struct LedgerScenario: BenchScenario {
       throw BenchError("of \(sends) sends the ledger has \(totals.accepted), \(totals.settled) of them settled")
     }
     return Measurement(
-      count: sends, seconds: (end - start) / .seconds(1), cpuSeconds: after.cpuSeconds - before.cpuSeconds,
-      peakBytes: after.peakBytes)
+      count: sends, seconds: (end - start) / .seconds(1), from: before, to: after)
   }
 
   @concurrent private static func decode(_ records: [ConsumedRecord], topics: Topics, for ledger: PostgreSQLLedger)

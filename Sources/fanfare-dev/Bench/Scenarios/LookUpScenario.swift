@@ -71,7 +71,6 @@ struct LookUpScenario: BenchScenario {
     }
     let (end, after) = (ContinuousClock.now, try ProcessUsage())
     return Measurement(
-      count: batches * Self.askers * Self.batch, seconds: (end - start) / .seconds(1),
-      cpuSeconds: after.cpuSeconds - before.cpuSeconds, peakBytes: after.peakBytes)
+      count: batches * Self.askers * Self.batch, seconds: (end - start) / .seconds(1), from: before, to: after)
   }
 }

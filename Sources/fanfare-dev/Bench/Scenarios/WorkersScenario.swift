@@ -67,6 +67,8 @@ final class WorkersScenario: BenchScenario {
         let parts = zip(start, end).map { Measurement(planned: sends, from: $0, to: $1) }
         var sum = parts[0]
         sum.cpuSeconds = parts.reduce(0) { $0 + ($1.cpuSeconds ?? 0) }
+        let instructions = parts.compactMap(\.instructions)
+        sum.instructions = instructions.count == parts.count ? instructions.reduce(0, +) : nil
         sum.peakBytes = parts.compactMap(\.peakBytes).max()
         if metrics.count > 1 {
           let share = try await metrics[1].sum("fanfare_sends_dispatched_total") / Double(warmUp + sends)
