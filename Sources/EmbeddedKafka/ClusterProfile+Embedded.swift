@@ -13,7 +13,9 @@ extension ClusterProfile {
     profile.autoCommitInterval = .milliseconds(250)
     profile.fetchWait = .milliseconds(10)
     profile.fetchErrorBackoff = .milliseconds(50)
-    profile.acceptsCommitsDuringRebalance = false
+    profile.rebalanceDelay = CommonDelay.self
     return profile
   }
+
+  package var isEmbedded: Bool { rebalanceDelay != nil }
 }

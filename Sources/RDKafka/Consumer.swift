@@ -112,7 +112,7 @@ package final class Consumer: Sendable {
   /// Leaves the group: the application completes the last revocation, stored offsets are committed,
   /// and the stream ends.
   ///
-  /// Bounded by ``ConsumerConfiguration/closeTimeout``, after a possible ``RebalanceDelay``.
+  /// Bounded by ``ConsumerConfiguration/closeTimeout``, after a possible ``ClusterProfile/rebalanceDelay``.
   package func close() async {
     beginClosing()
     await ended.wait()

@@ -77,7 +77,7 @@ extension KafkaClientConfiguration {
 /// The properties of a cluster that the clients' default settings depend on.
 ///
 /// The defaults are those of a real cluster. A broker for development has a profile of its own.
-package struct ClusterProfile: Sendable, Hashable {
+package struct ClusterProfile: Sendable {
   /// The first wait before a broken connection is opened again, and the longest.
   package var reconnectBackoff: Duration = .milliseconds(100)
   package var maximumReconnectBackoff: Duration = .seconds(2)
@@ -93,11 +93,20 @@ package struct ClusterProfile: Sendable, Hashable {
   package var fetchWait: Duration = .milliseconds(100)
   /// The wait after a failed fetch; nil means librdkafka's default of 500 ms.
   package var fetchErrorBackoff: Duration?
-  /// Whether a group accepts commits during a rebalance until all members have joined again, as
-  /// real clusters do. Otherwise a consumer delays its part of the rebalance, see `RebalanceDelay`.
-  package var acceptsCommitsDuringRebalance = true
+  /// Delays a consumer's part of each rebalance. nil: a group accepts commits until all members have joined again, as
+  /// those of real clusters do.
+  package var rebalanceDelay: (any RebalanceDelay.Type)?
 
   package init() {}
+}
+
+/// How long a member delays its part of a rebalance, so that the commits of all members are accepted.
+package protocol RebalanceDelay: Sendable {
+  init()
+  /// Notes that a new generation has assigned or revoked partitions, or changed nothing (`isEmpty`).
+  mutating func begin(isAssignment: Bool, isEmpty: Bool, at now: ContinuousClock.Instant)
+  /// Whether the member must neither join again nor leave yet.
+  func isActive(at now: ContinuousClock.Instant) -> Bool
 }
 
 /// One librdkafka setting.

@@ -22,11 +22,6 @@ package protocol BacklogGauge: ProductionWatch {
 
 /// The front end as a role.
 package enum APIRole {
-  /// Waits for a broker that starts at the same time.
-  package static func awaitOthers(_ runtime: Runtime) async throws {
-    try await runtime.settings.kafka.awaitedFile?.appear(logger: runtime.logger)
-  }
-
   /// Creates all services of the role.
   package static func services(_ runtime: Runtime, backlog: (any BacklogGauge)? = nil) async throws -> RoleServices {
     let settings = runtime.settings

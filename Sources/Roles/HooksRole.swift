@@ -7,11 +7,6 @@ import SettingsTable
 
 /// The delivery of outcomes to hooks as a role.
 package enum HooksRole {
-  /// Waits for a broker that starts at the same time.
-  package static func awaitOthers(_ runtime: Runtime) async throws {
-    try await runtime.settings.kafka.awaitedFile?.appear(logger: runtime.logger)
-  }
-
   package static func services(_ runtime: Runtime) async throws -> RoleServices {
     let settings = runtime.settings
     guard !settings.hooks.isEmpty else {

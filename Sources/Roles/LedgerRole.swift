@@ -6,11 +6,6 @@ import ServiceLifecycle
 
 /// The ledger as a role.
 package enum LedgerRole {
-  /// Waits for a broker that starts at the same time.
-  package static func awaitOthers(_ runtime: Runtime) async throws {
-    try await runtime.settings.kafka.awaitedFile?.appear(logger: runtime.logger)
-  }
-
   package static func services(_ runtime: Runtime) async throws -> RoleServices {
     let settings = runtime.settings
     let check = try await DurabilityCheck.start(

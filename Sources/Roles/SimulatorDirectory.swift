@@ -12,7 +12,7 @@ package struct SimulatorDirectory: Sendable {
   package init(path: String) { self.path = path }
 
   /// The file with the simulator's addresses, which it writes last.
-  var endpointsFile: String { file("endpoints.json") }
+  private var endpointsFile: String { file("endpoints.json") }
   /// The files with the APNs key and its ids.
   var apnsFiles: [String] { [file("apns.p8"), file("apns.json")] }
   /// The file with Google's service account, whose token endpoint is the simulator.
@@ -58,12 +58,11 @@ package struct SimulatorDirectory: Sendable {
   }
 
   /// The simulator's addresses. The host is an IPv4 address or a name.
-  struct Endpoints: Decodable {
+  private struct Endpoints: Decodable {
     let host: String
     let apnsPort: Int
     let fcmPort: Int
     let httpsPort: Int
-    let adminPort: Int
 
     init(_ json: Data) throws { self = try JSONDecoder().decode(Self.self, from: json) }
   }

@@ -8,12 +8,6 @@ import Worker
 
 /// A worker as a role.
 package enum WorkerRole {
-  /// Waits for a broker and simulators that start at the same time.
-  package static func awaitOthers(_ runtime: Runtime) async throws {
-    let files = [runtime.settings.kafka.awaitedFile] + runtime.settings.hubs.map(\.awaitedFile)
-    for file in files { try await file?.appear(logger: runtime.logger) }
-  }
-
   package static func services(_ runtime: Runtime) async throws -> RoleServices {
     let settings = runtime.settings
     let check = try await DurabilityCheck.start(

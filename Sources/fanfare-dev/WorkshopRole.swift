@@ -23,21 +23,17 @@ struct RoleCommand: AsyncParsableCommand {
 
   func run() async throws {
     try await common.runWorkshop(role.rawValue) { runtime, workshop in
-      var services: RoleServices
-      switch role {
-      case .api:
-        try await APIRole.awaitOthers(runtime)
-        services = try await APIRole.services(runtime, backlog: try workshop.backlogMonitor(runtime))
-      case .worker:
-        try await WorkerRole.awaitOthers(runtime)
-        services = try await WorkerRole.services(runtime)
-      case .ledger:
-        try await LedgerRole.awaitOthers(runtime)
-        services = try await LedgerRole.services(runtime)
-      case .hooks:
-        try await HooksRole.awaitOthers(runtime)
-        services = try await HooksRole.services(runtime)
+      try await AwaitedFile(of: runtime.settings.kafka)?.appear(logger: runtime.logger)
+      if role == .worker {
+        for hub in runtime.settings.hubs { try await AwaitedFile(of: hub)?.appear(logger: runtime.logger) }
       }
+      var services =
+        switch role {
+        case .api: try await APIRole.services(runtime, backlog: try workshop.backlogMonitor(runtime))
+        case .worker: try await WorkerRole.services(runtime)
+        case .ledger: try await LedgerRole.services(runtime)
+        case .hooks: try await HooksRole.services(runtime)
+        }
       if let clock = runtime.clock as? SteppedWallClock {
         services.services.insert(UntilShutdown("clock") { await clock.run() }, at: 0)
       }

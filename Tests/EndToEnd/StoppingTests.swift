@@ -35,11 +35,11 @@ import Testing
   @Test(arguments: ["api", "worker", "ledger"]) func signalDuringTheStartEndsARoleInOrder(role: String) async throws {
     try await withDirectory("starting") { directory in
       let process = try ChildProcess(
-        [role], name: role,
+        ["role", role], name: role,
         environment: [
           "FANFARE_KAFKA_BOOTSTRAP_SERVERS_FILE": directory.appending(path: "nothing").path,
           "FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo",
-        ], program: ChildProcess.product, directory: directory)
+        ], program: ChildProcess.workshop, directory: directory)
       defer { process.destroy() }
       try await eventually("the role to wait for its broker") { process.log.contains("Waiting for a file") }
       process.signal(SIGTERM)

@@ -25,7 +25,7 @@ struct ConsumerLoop {
   private var rebalances: [Pending] = []
   private var lastReports: [Int32: ContinuousClock.Instant] = [:]
   private var leaveDeadline: ContinuousClock.Instant?
-  private var delay: RebalanceDelay
+  private var delay: (any RebalanceDelay)?
   private var hasFailed = false
   /// nil without a companion topic.
   private var companions: CompanionPartitions?
@@ -55,7 +55,7 @@ struct ConsumerLoop {
     self.progress = progress
     self.commits = commits
     self.reachability = reachability
-    delay = RebalanceDelay(isNeeded: !configuration.client.profile.acceptsCommitsDuringRebalance)
+    delay = configuration.client.profile.rebalanceDelay?.init()
     lane = Lane(handle.records, configuration, credit: credit)
     // Pausable topics have few records.
     pausableLane = Lane(handle.pausableRecords, configuration, credit: credit, mayFillUp: false)
@@ -86,7 +86,7 @@ struct ConsumerLoop {
       serveCompanions()
       hasMore = deliver(isPaused: isPaused())
       commits.expire(now: .now)
-      if leaveDeadline == nil, hasFailed || (isClosing() && !delay.isActive(at: .now)) { beginLeaving() }
+      if leaveDeadline == nil, hasFailed || (isClosing() && !isDelayed) { beginLeaving() }
       if let leaveDeadline {
         if handle.hasLeft, rebalances.isEmpty { break }
         if leaveDeadline <= .now {
@@ -96,6 +96,8 @@ struct ConsumerLoop {
       }
     }
   }
+
+  private var isDelayed: Bool { delay?.isActive(at: .now) ?? false }
 
   private mutating func beginLeaving() {
     leaveDeadline = .now + configuration.closeTimeout
@@ -151,12 +153,12 @@ struct ConsumerLoop {
     }
   }
 
-  /// Whether the first rebalance must wait for other members; see `RebalanceDelay`.
+  /// Whether the first rebalance must wait for other members; see ``ClusterProfile/rebalanceDelay``.
   ///
   /// While it waits, the offsets that the application has stored are committed. An application without automatic commits
   /// has committed before it completed the rebalance (`Rebalance.complete()`).
   private mutating func mustWait() -> Bool {
-    guard !configuration.client.profile.acceptsCommitsDuringRebalance, case .revoke = rebalances[0].change.kind,
+    guard delay != nil, case .revoke = rebalances[0].change.kind,
       rebalances[0].ofCompanions == nil
     else { return false }
     guard let delayedUntil = rebalances[0].delayedUntil else {
@@ -164,7 +166,7 @@ struct ConsumerLoop {
       if configuration.autoCommitInterval != nil { handle.commitStored() }
       return true
     }
-    return delayedUntil > .now || (leaveDeadline == nil && delay.isActive(at: .now))
+    return delayedUntil > .now || (leaveDeadline == nil && isDelayed)
   }
 
   private mutating func announce() {
@@ -174,11 +176,13 @@ struct ConsumerLoop {
     let state = Rebalance.State { wakeUp.signal() }
     rebalances[0].state = state
     rebalances[0].deadline = .now + configuration.rebalanceDeadline
-    if rebalances[0].ofCompanions == nil {
-      delay.begin(rebalances[0].change.kind, isEmpty: partitions.isEmpty, at: .now)
-    }
     let token = Rebalance(state: state, deadline: rebalances[0].deadline)
-    switch rebalances[0].change.kind {
+    let kind = rebalances[0].change.kind
+    // A member that has lost its partitions does not keep others waiting.
+    if rebalances[0].ofCompanions == nil, kind != .lose {
+      delay?.begin(isAssignment: kind == .assign, isEmpty: partitions.isEmpty, at: .now)
+    }
+    switch kind {
     case .assign:
       continuation.yield(.assigned(partitions, token))
     case .revoke:

@@ -8,7 +8,7 @@ package struct HubSettings: Sendable {
   enum AuthenticationMethod: String, CaseIterable, Sendable { case htpasswd, demo, noPasswords = "none" }
 
   package let name: HubName
-  let simulator: String?
+  package let simulator: String?
   let method: AuthenticationMethod
   let passwordFile: String?
   let allowRemote: Bool
@@ -33,8 +33,8 @@ package struct HubSettings: Sendable {
     @Setting("names of receivers of the hub's outcomes; see hook") var hooks: [String] = []
     @Setting(
       example: "fanfare-simulator",
-      "the directory of a `fanfare-dev simulator`: it serves all platforms, whose keys "
-        + "are not needed; a worker waits half a minute for one that is starting")
+      "the directory of a running `fanfare-dev simulator`: it serves all platforms, whose keys "
+        + "are not needed")
     var simulator: String?
   }
 

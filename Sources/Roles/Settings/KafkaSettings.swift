@@ -5,7 +5,7 @@ package import SettingsTable
 /// The connection to Kafka, and the properties of the topics.
 package struct KafkaSettings: Sendable, CustomReflectable {
   package var bootstrapServers: String?
-  let bootstrapServersFile: String?
+  package let bootstrapServersFile: String?
   package let topics: Topics
   let partitions: Int
   package let replicationFactor: Int
@@ -22,8 +22,7 @@ package struct KafkaSettings: Sendable, CustomReflectable {
     var bootstrapServers: String?
     @Setting(
       example: "broker",
-      "a file with these addresses in place of bootstrapServers, such as `fanfare-dev broker` "
-        + "writes; the api, the worker and the ledger wait half a minute for it")
+      "a file with these addresses in place of bootstrapServers, such as `fanfare-dev broker` writes")
     var bootstrapServersFile: String?
     @Setting("the beginning of the names of all topics and consumer groups") var topicPrefix = "fanfare"
     @Setting(

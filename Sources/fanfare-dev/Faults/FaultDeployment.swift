@@ -71,7 +71,7 @@ actor FaultDeployment {
       kafka = KafkaClientConfiguration(
         bootstrapServers: cluster.bootstrapServers, clientID: "fanfare-dev", profile: .embedded)
     }
-    let isEmbedded = kafka.profile == .embedded
+    let isEmbedded = kafka.profile.isEmbedded
     isInWorkshop = isEmbedded || scenario.needs.contains(.steppedClocks)
     let path = { (name: String) in directory.appending(path: name).path }
     ledgerDisk = SmallDisk(directory: directory.appending(path: "ledger"))

@@ -14,7 +14,7 @@ struct OwnTopics: Sendable {
   private let logger: Logger
 
   /// Whether the cluster is the embedded one of another process.
-  var isEmbedded: Bool { client.profile == .embedded }
+  var isEmbedded: Bool { client.profile.isEmbedded }
 
   /// Creates the topics. Throws unless all of them exist afterwards.
   ///

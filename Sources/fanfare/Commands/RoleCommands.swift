@@ -16,10 +16,7 @@ struct APICommand: ConfiguredCommand {
   @OptionGroup var common: CommonOptions
 
   func run() async throws {
-    try await common.run("api") { runtime in
-      try await APIRole.awaitOthers(runtime)
-      return try await APIRole.services(runtime)
-    }
+    try await common.run("api") { try await APIRole.services($0) }
   }
 }
 
@@ -38,10 +35,7 @@ struct WorkerCommand: ConfiguredCommand {
   @OptionGroup var common: CommonOptions
 
   func run() async throws {
-    try await common.run("worker") { runtime in
-      try await WorkerRole.awaitOthers(runtime)
-      return try await WorkerRole.services(runtime)
-    }
+    try await common.run("worker") { try await WorkerRole.services($0) }
   }
 }
 
@@ -58,10 +52,7 @@ struct LedgerCommand: ConfiguredCommand {
   @OptionGroup var common: CommonOptions
 
   func run() async throws {
-    try await common.run("ledger") { runtime in
-      try await LedgerRole.awaitOthers(runtime)
-      return try await LedgerRole.services(runtime)
-    }
+    try await common.run("ledger") { try await LedgerRole.services($0) }
   }
 }
 
@@ -79,9 +70,6 @@ struct HooksCommand: AsyncParsableCommand {
   @OptionGroup var common: CommonOptions
 
   func run() async throws {
-    try await common.run("hooks") { runtime in
-      try await HooksRole.awaitOthers(runtime)
-      return try await HooksRole.services(runtime)
-    }
+    try await common.run("hooks") { try await HooksRole.services($0) }
   }
 }

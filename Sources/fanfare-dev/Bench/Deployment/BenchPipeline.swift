@@ -48,7 +48,7 @@ final class BenchPipeline: Sendable {
     self.sink = sink
     self.topics = topics
     self.client = client
-    isEmbedded = client.profile == .embedded
+    isEmbedded = client.profile.isEmbedded
     kafkaSettings = """
       kafka:
         bootstrapServers: "\(client.bootstrapServers)"

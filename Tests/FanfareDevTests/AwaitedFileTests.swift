@@ -6,6 +6,7 @@ import Support
 import Testing
 
 @testable import Roles
+@testable import fanfare_dev
 
 /// A role may start before the broker and the simulator have written the files that it needs.
 @Suite(.timeLimit(.minutes(1))) struct AwaitedFileTests {
@@ -50,7 +51,7 @@ import Testing
     defer { present.close() }
     // Nothing listens on port 1.
     try write("127.0.0.1:1")
-    let file = try #require(isSimulators ? settings.hubs[0].awaitedFile : settings.kafka.awaitedFile)
+    let file = try #require(isSimulators ? AwaitedFile(of: settings.hubs[0]) : AwaitedFile(of: settings.kafka))
     let log = LogRecorder()
     async let appearance: Void = file.appear(within: .seconds(3600), logger: log.logger)
     while log.count(of: Self.message) == 0 {
@@ -65,7 +66,7 @@ import Testing
   @Test func waitForMissingFileEnds() async throws {
     let settings = try await Settings.load(
       file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS_FILE": "/nonexistent/broker"])
-    try await settings.kafka.awaitedFile?.appear(within: .zero, logger: LogRecorder().logger)
+    try await AwaitedFile(of: settings.kafka)?.appear(within: .zero, logger: LogRecorder().logger)
     let error = #expect(throws: SettingsError.self) { try settings.kafka.client("test") }
     #expect(error?.description == "kafka.bootstrapServersFile names a file that cannot be read: /nonexistent/broker")
   }
@@ -73,10 +74,10 @@ import Testing
   @Test func waitsOnlyForFilesOfOtherProcesses() async throws {
     let names = ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1", "FANFARE_HUB_DEFAULT_SIMULATOR": "keys"]
     let settings = try await Settings.load(file: nil, environment: names)
-    #expect(settings.kafka.awaitedFile == nil)
-    #expect(settings.hubs.map(\.awaitedFile?.path) == ["keys/endpoints.json"])
-    #expect(settings.hubs.map(\.awaitedFile?.key) == ["hub.default.simulator"])
+    #expect(AwaitedFile(of: settings.kafka) == nil)
+    #expect(settings.hubs.map { AwaitedFile(of: $0)?.path } == ["keys/endpoints.json"])
+    #expect(settings.hubs.map { AwaitedFile(of: $0)?.key } == ["hub.default.simulator"])
     let plain = try await Settings.load(file: nil, environment: [:])
-    #expect(plain.kafka.awaitedFile == nil && plain.hubs.allSatisfy { $0.awaitedFile == nil })
+    #expect(AwaitedFile(of: plain.kafka) == nil && plain.hubs.allSatisfy { AwaitedFile(of: $0) == nil })
   }
 }
