@@ -30,9 +30,7 @@ package struct HookConfiguration: Sendable {
   package var batchEvents = 100
   /// The approximate limit of the bytes of one request.
   package var batchBytes = 512 * 1024
-  /// The backoff after the first failure; doubles with each further one.
-  package var firstRetryDelay: Duration = .seconds(1)
-  package var longestRetryDelay: Duration = .seconds(300)
+  package var backoff = Backoff(first: .seconds(1), limit: .seconds(300))
   /// How often an event that comes alone is refused (400, 422) before it is given up.
   package var maximumRefusals = 10
   /// The most records of one partition that are consumed and not delivered.

@@ -221,8 +221,7 @@ package final class HookDelivery: Service {
     // The same for all attempts, and after a restart if the batch is the same.
     let name = "\(hook.name) \(partition) \(first.offset) \(last.offset)"
     let id = "msg_" + Hexadecimal.text(SHA256.hash(data: Array(name.utf8)).prefix(16))
-    var delay = hook.firstRetryDelay
-    var refusals = 0
+    var (attempt, refusals) = (0, 0)
     while true {
       try Task.checkCancellation()
       let body = HookEvent.batch(events)
@@ -246,13 +245,13 @@ package final class HookDelivery: Service {
           return true
         }
         failed(problem, of: partition)
-        try await Task.sleep(for: delay * Double.random(in: 0.5...1))
+        try await Task.sleep(for: hook.backoff.delay(attempt))
       case .failed(let problem, let retryAfter):
         metrics.failures.increment()
         failed(problem, of: partition)
-        try await Task.sleep(for: max(delay * Double.random(in: 0.5...1), retryAfter ?? .zero))
+        try await Task.sleep(for: max(hook.backoff.delay(attempt), retryAfter ?? .zero))
       }
-      delay = min(delay * 2, hook.longestRetryDelay)
+      attempt += 1
       let now = clock.now()
       let young = events.filter { now - $0.settledAt <= hook.maximumAge }
       if young.count < events.count { skip(events.count - young.count) }

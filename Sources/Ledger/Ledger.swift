@@ -218,7 +218,6 @@ final class Ledger: Service {
   /// Writes a batch, retrying with backoff until it succeeds. Returns nil when the shutdown deadline leaves no time for
   /// another attempt.
   private func write(_ batch: LedgerBatch) async throws -> Int? {
-    var delay = configuration.firstRetryDelay
     var attempt = 1
     while true {
       do {
@@ -242,10 +241,10 @@ final class Ledger: Service {
         logger.log(
           level: attempt < 3 ? .warning : .error, "Ledger transaction failed",
           metadata: [LogKeys.error: "\(error)", LogKeys.attempt: "\(attempt)", LogKeys.records: "\(batch.records)"])
+        let delay = configuration.backoff.wait(attempt - 1)
         if let deadline, .now + delay > deadline { return nil }
         // Jitter of up to a quarter, so that processes that wait for the same lock do not retry together.
         try await Task.sleep(for: delay * Double.random(in: 1...1.25))
-        delay = min(delay * 2, configuration.longestRetryDelay)
         attempt += 1
       }
     }
@@ -302,7 +301,7 @@ final class Ledger: Service {
           if let error = error as? LedgerError, error.code == .unavailable { throw error }
           throw LedgerError(.consumer, "the group's offsets cannot be rewound to the store's positions: \(error)")
         }
-        try await Task.sleep(for: configuration.firstRetryDelay)
+        try await Task.sleep(for: configuration.backoff.first)
       }
     }
   }

@@ -14,10 +14,8 @@ package struct LedgerConfiguration: Sendable {
   package var windowRecords = 20_000
   /// The approximate limit of the bytes of those records.
   package var windowBytes = 64 * 1024 * 1024
-  /// The backoff after the first failed transaction; doubles with each further one.
-  package var firstRetryDelay: Duration = .milliseconds(100)
-  /// The longest backoff.
-  package var longestRetryDelay: Duration = .seconds(5)
+  /// The backoff after failed transactions.
+  package var backoff = Backoff(first: .milliseconds(100), limit: .seconds(5))
   /// How long failing transactions are retried during a shutdown; unwritten records are read again after a restart.
   package var drainTimeout: Duration = .seconds(5)
 

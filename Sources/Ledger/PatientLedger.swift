@@ -63,21 +63,22 @@ package final class PatientLedger: Service {
 
   /// Returns true once the store answers, and false on graceful shutdown. Throws errors that a retry does not cure.
   private func waitForStore() async throws -> Bool {
-    var (delay, isFirst) = (configuration.firstRetryDelay, true)
+    var failures = 0
     while !Task.isShuttingDownGracefully {
       do {
         _ = try await store.positions()
-        if !isFirst { logger.notice("Ledger store is available") }
+        if failures > 0 { logger.notice("Ledger store is available") }
         state.withLock { $0.storeFailure = nil }
         return true
       } catch let error as LedgerError where error.code == .unavailable {
-        if isFirst { logger.warning("Ledger waits for its store", metadata: [LogKeys.error: "\(error)"]) }
-        isFirst = false
+        if failures == 0 { logger.warning("Ledger waits for its store", metadata: [LogKeys.error: "\(error)"]) }
         state.withLock { $0.storeFailure = error }
         // Ends early on graceful shutdown, which the loop's condition then sees.
-        await cancelWhenGracefulShutdown { [delay] in try? await Task.sleep(for: delay) }
+        await cancelWhenGracefulShutdown { [delay = configuration.backoff.wait(failures)] in
+          try? await Task.sleep(for: delay)
+        }
         try Task.checkCancellation()
-        delay = min(delay * 2, configuration.longestRetryDelay)
+        failures += 1
       }
     }
     return false

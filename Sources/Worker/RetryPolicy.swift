@@ -64,7 +64,7 @@ package struct RetryPolicy: Hashable, Sendable {
   /// This bounds how often one push stops the others.
   package var maximumContradictions = 3
   /// The delays of a push whose device alone is refused.
-  package var alone = RetrySchedule(first: .seconds(5), growth: 2, limit: .seconds(5 * 60))
+  package var alone = Backoff(first: .seconds(5), limit: .seconds(5 * 60))
   /// The longest single wait. If a service asks for more, the push is given up.
   package var maximumDelay = Duration.seconds(60 * 60)
   /// How long after the first attempt a push may still begin to wait.
@@ -72,9 +72,9 @@ package struct RetryPolicy: Hashable, Sendable {
   /// How often a push without an answer is repeated.
   package var unansweredRetries = 3
   /// The delays of a push without an answer.
-  package var unanswered = RetrySchedule(first: .seconds(2), growth: 2, limit: .seconds(30))
+  package var unanswered = Backoff(first: .seconds(2), limit: .seconds(30))
   /// The delays of a push that never reached the service, which may be back at any time.
-  package var unreachable = RetrySchedule(first: .seconds(5), growth: 2, limit: .seconds(10 * 60))
+  package var unreachable = Backoff(first: .seconds(5), limit: .seconds(10 * 60))
   /// The delays if the service names none.
   package var refused = Dictionary(uniqueKeysWithValues: Platform.allCases.map { ($0, $0.vocabulary.refused) })
   /// The delays after 429 without a time, where they differ.
@@ -83,7 +83,7 @@ package struct RetryPolicy: Hashable, Sendable {
       platform.vocabulary.throttled.map { (platform, $0) }
     })
   /// The least delays if the service names one: a time in the past comes from another clock.
-  package var leastAsked = RetrySchedule(first: .seconds(1), growth: 2, limit: .seconds(60))
+  package var leastAsked = Backoff(first: .seconds(1), limit: .seconds(60))
 
   package init() {}
 
@@ -132,7 +132,7 @@ package struct RetryPolicy: Hashable, Sendable {
       return throttled?.wholeDelay(waits, jitter: jitter) ?? schedule.delay(waits, jitter: jitter)
     }
     let least =
-      throttled.map { RetrySchedule(first: max(asked, leastAsked.first), growth: $0.growth, limit: $0.limit) }
+      throttled.map { Backoff(first: max(asked, leastAsked.first), growth: $0.growth, limit: $0.limit) }
       ?? leastAsked
     let delay = max(asked + asked * (jitter / 10), least.wholeDelay(waits, jitter: jitter))
     // The jitter must not make a delay too long.

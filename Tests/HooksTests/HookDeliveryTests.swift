@@ -36,8 +36,7 @@ import Testing
     var hook = HookConfiguration(name: "audit", url: try #require(HookURL(url)), hubs: [.default])
     hook.allowsPrivate = true
     hook.trustRoots = certificates.authorityPEM
-    hook.firstRetryDelay = .milliseconds(1)
-    hook.longestRetryDelay = .milliseconds(5)
+    hook.backoff = Backoff(first: .milliseconds(1), limit: .milliseconds(5))
     return hook
   }
 

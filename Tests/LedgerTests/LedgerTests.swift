@@ -36,8 +36,7 @@ import Testing
     configuration.consumer.sessionTimeout = .seconds(kafka.cluster == nil ? 10 : 4)
     configuration.batchRecords = 50
     configuration.windowRecords = 100
-    configuration.firstRetryDelay = .milliseconds(1)
-    configuration.longestRetryDelay = .milliseconds(10)
+    configuration.backoff = Backoff(first: .milliseconds(1), limit: .milliseconds(10))
     return configuration
   }
 

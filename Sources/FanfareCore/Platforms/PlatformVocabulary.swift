@@ -51,9 +51,9 @@ package protocol PlatformVocabulary: Sendable {
   static func announcement(of id: SecurePayloadID) -> NativePayload
 
   /// The delays after a refusal for which the service names none.
-  static var refused: RetrySchedule { get }
+  static var refused: Backoff { get }
   /// The delays after 429 without a time; nil: as after any other refusal.
-  static var throttled: RetrySchedule? { get }
+  static var throttled: Backoff? { get }
 
   /// The names that clients of Azure Notification Hubs know the platform by, at least one; of two the first is the
   /// older one.
@@ -71,8 +71,8 @@ extension PlatformVocabulary {
   package static var headers: Set<String> { [] }
   package static func reserves(dataKey key: String) -> Bool { false }
   package static func accepts(collapseKey key: String) -> Bool { true }
-  package static var refused: RetrySchedule { RetrySchedule(first: .seconds(30), growth: 2, limit: .seconds(15 * 60)) }
-  package static var throttled: RetrySchedule? { nil }
+  package static var refused: Backoff { Backoff(first: .seconds(30), limit: .seconds(15 * 60)) }
+  package static var throttled: Backoff? { nil }
   package static var azure: [AzureKind] {
     [AzureKind(name: title, installation: name, handleElement: "\(title)Handle", outcomes: title)]
   }

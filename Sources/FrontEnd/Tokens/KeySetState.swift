@@ -7,9 +7,7 @@ import FanfareCore
 /// fetch that began after it was asked for did not find it. Until then it may be a new one: tokens with invented ids
 /// cannot delay a rotation.
 struct KeySetState: Sendable {
-  /// The backoff after the first failed fetch; doubled after every further one.
-  static let firstBackoff: Duration = .seconds(5)
-  static let maximumBackoff: Duration = .seconds(60)
+  static let backoff = Backoff(first: .seconds(5), limit: .seconds(60))
   /// The most missing ids that are remembered.
   static let maximumMissing = 1000
 
@@ -112,11 +110,10 @@ struct KeySetState: Sendable {
     switch result {
     case .failed(let reason):
       failure = reason
+      nextFetchAt = now + min(Self.backoff.wait(failures), schedule.refreshInterval)
       failures += 1
       wanted.formUnion(late)
       late = []
-      let backoff = Self.firstBackoff * (1 << min(failures - 1, 10))
-      nextFetchAt = now + min(backoff, Self.maximumBackoff, schedule.refreshInterval)
       return
     case .changed(let keys):
       // Those that were withdrawn.

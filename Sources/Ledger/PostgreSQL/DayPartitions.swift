@@ -123,7 +123,7 @@ final class DayPartitions: Sendable {
         var wait = Duration.zero
         if !(error is CancellationError) {
           // Each attempt examines whole days, and makes others wait as long as it waits for locks.
-          wait = min(pause * (1 << min(state.removalFailures, 10)), Self.interval)
+          wait = Backoff(first: pause, limit: Self.interval).wait(state.removalFailures)
           state.removalFailures += 1
         }
         state.removeAgain = .now + wait

@@ -126,7 +126,7 @@ package final class SpanExporter: SpanSink {
   /// Posts a batch until it is taken, refused or given up. Returns false if the task was cancelled before that.
   private func deliver(_ batch: [TraceSpan], attempts: Int, by client: HTTPClient) async -> Bool {
     let body = OTLPDocument.bytes(of: batch, resource: configuration.resource)
-    var delay = configuration.firstRetryDelay
+    let backoff = Backoff(first: configuration.firstRetryDelay, limit: Self.longestPause)
     for attempt in 1...attempts {
       let answer = await post(body, by: client)
       switch answer {
@@ -141,8 +141,8 @@ package final class SpanExporter: SpanSink {
         if Task.isCancelled { return false }
         logger.warning("Spans could not be exported", metadata: ["error": "\(reason)"])
         guard attempt < attempts else { break }
-        do { try await Task.sleep(for: min(max(delay, retryAfter ?? .zero), Self.longestPause)) } catch { return false }
-        delay *= 2
+        let pause = min(max(backoff.wait(attempt - 1), retryAfter ?? .zero), backoff.limit)
+        do { try await Task.sleep(for: pause) } catch { return false }
       }
     }
     drop(batch.count, "unavailable")

@@ -4,10 +4,8 @@ import FanfareCore
 struct AccessTokenState: Sendable {
   /// The time before its expiry at which a token is replaced; until then it stays in use.
   static let renewalMargin: Duration = .seconds(300)
-  /// The backoff after the first failed fetch; doubled after every further one.
-  static let firstBackoff: Duration = .seconds(1)
-  /// The longest backoff, and the pause after a refusal, which only an operator can resolve.
-  static let maximumBackoff: Duration = .seconds(60)
+  /// Its limit is also the pause after a refusal, which only an operator can resolve.
+  static let backoff = Backoff(first: .seconds(1), limit: .seconds(60))
   /// The least age at which a token that has worked is replaced when the service refuses it: a single odd answer must
   /// not cost a token each time.
   static let minimumAge: Duration = .seconds(10)
@@ -83,12 +81,11 @@ struct AccessTokenState: Sendable {
       isSuperseded = isOutdated
     case .refused(let reason, let status):
       failure = PushOutcome(.configurationError, reason: reason, status: status)
-      nextAttemptAt = now + Self.maximumBackoff
+      nextAttemptAt = now + Self.backoff.limit
     case .unavailable(_, let retryAfter):
-      failures += 1
-      let backoff = min(Self.firstBackoff * (1 << min(failures - 1, 6)), Self.maximumBackoff)
       failure = .tokenUnavailable
-      nextAttemptAt = now + min(max(retryAfter ?? backoff, backoff), Self.maximumBackoff)
+      nextAttemptAt = now + min(max(retryAfter ?? .zero, Self.backoff.wait(failures)), Self.backoff.limit)
+      failures += 1
       guard let fallback, now < fallback.expiresAt else { return }
       // With a new generation, so that earlier refusals do not count against it.
       generation += 1
@@ -134,7 +131,7 @@ struct AccessTokenState: Sendable {
     if !hasWorked, isReplacement {
       self.token = nil
       failure = PushOutcome(.configurationError, reason: reason, status: 401)
-      nextAttemptAt = now + Self.maximumBackoff
+      nextAttemptAt = now + Self.backoff.limit
       return (.configurationError, false)
     }
     if isFallback {
@@ -156,7 +153,7 @@ struct AccessTokenState: Sendable {
   private mutating func beginFetch(now: UnixTime) -> Bool {
     guard !isFetching else { return false }
     // A clock that was set back must not turn a short pause into a long one.
-    if let nextAttemptAt, now < nextAttemptAt, nextAttemptAt - now <= Self.maximumBackoff { return false }
+    if let nextAttemptAt, now < nextAttemptAt, nextAttemptAt - now <= Self.backoff.limit { return false }
     isFetching = true
     return true
   }

@@ -24,8 +24,9 @@ struct LookUpQueue: Sendable {
   private var notBefore: Int64 = 0
   /// How often in a row a look-up has failed alone.
   private var failedAlone = 0
-  /// The longest delay before a look-up that failed alone is asked for again, in milliseconds.
-  private static let longestSuspicion: Int64 = 60_000
+  private static let backoff = Backoff(first: .milliseconds(100), limit: .seconds(5))
+  /// Of a look-up that failed alone.
+  private static let suspicion = Backoff(first: .milliseconds(100), limit: .seconds(60))
 
   private struct Recheck: Sendable {
     let ticket: Ticket
@@ -121,13 +122,13 @@ struct LookUpQueue: Sendable {
   mutating func failed(_ lookUp: LookUp, at uptime: Int64) {
     isAsking = false
     let isAlone = lookUp.queries.count == 1
-    notBefore = uptime + (isAlone ? min(5000, 100 << Int64(min(failedAlone, 6))) : 100)
+    notBefore = uptime + Self.backoff.wait(isAlone ? failedAlone : 0).milliseconds
     failures += 1
     batch = max(1, lookUp.queries.count / 2)
     if isAlone {
       failedAlone += 1
       // Others may succeed: this one must not be asked for before them again and again.
-      let delay = min(Self.longestSuspicion, 100 << Int64(min(lookUp.suspicions, 20)))
+      let delay = Self.suspicion.wait(lookUp.suspicions).milliseconds
       for entry in lookUp.entries {
         suspects.insert(
           Suspect(entry: entry, query: lookUp.queries[0], failures: lookUp.suspicions + 1), due: uptime + delay)

@@ -77,6 +77,7 @@ struct Acknowledgement: Sendable {
 
 /// The records that Kafka refused, until they are produced again after a growing delay.
 struct RefusedProductions: Sendable {
+  private static let backoff = Backoff(first: .milliseconds(100), limit: .seconds(5))
   private var waiting = DeadlineQueue<(production: Production, record: ProducerRecord)>()
   /// The topic and error of the last refusal that waiting does not help; nil after a record was
   /// accepted.
@@ -89,8 +90,9 @@ struct RefusedProductions: Sendable {
   /// Keeps a record to be produced again.
   mutating func keep(_ production: Production, _ record: ProducerRecord, at uptime: Int64) {
     var production = production
+    let wait = Self.backoff.wait(production.refusals)
     production.refusals += 1
-    waiting.insert((production, record), due: uptime + min(5000, 50 << Int64(min(production.refusals, 7))))
+    waiting.insert((production, record), due: uptime + wait.milliseconds)
   }
 
   mutating func note(_ problem: String) { self.problem = problem }

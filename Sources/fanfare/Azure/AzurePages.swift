@@ -58,10 +58,10 @@ struct AzurePages: Sendable {
   /// The page at a continuation, as of `time`; the first one without.
   func page(at continuation: String?, asOf time: UnixTime) async throws -> (entries: AzureRegistrations, next: String?)
   {
-    var wait: Duration = .seconds(1)
+    let backoff = Backoff(first: .seconds(1), limit: Self.longestWait)
     for attempt in 1...Self.attempts {
       let problem: String
-      var pause = wait
+      var pause = backoff.wait(attempt - 1)
       do {
         let response = try await http.execute(request(at: continuation), timeout: .seconds(60))
         let body = try await response.body.collect(upTo: Self.limit)
@@ -76,7 +76,7 @@ struct AzurePages: Sendable {
         guard [408, 429, 500, 502, 503, 504].contains(status) || (status == 403 && given != nil) else {
           throw Failure(description: Self.refusal(status, rule: connection.rule, hub: hub))
         }
-        if let given { pause = max(.seconds(given), wait) }
+        if let given { pause = max(.seconds(given), pause) }
         problem = "the answer has status \(status)"
       } catch let failure as Failure {
         throw failure
@@ -91,7 +91,6 @@ struct AzurePages: Sendable {
       pause = min(pause, Self.longestWait)
       complain("\(connection.base): \(problem); the next attempt follows in \(pause.components.seconds) s")
       try await Task.sleep(for: pause)
-      wait = min(wait * 2, Self.longestWait)
     }
     throw Failure(description: "\(connection.base) was not reached")
   }

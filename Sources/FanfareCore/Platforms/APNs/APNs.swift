@@ -61,7 +61,7 @@ package enum APNs: PlatformVocabulary {
   }
 
   // Apple asks for 15 minutes after an error of its own, which is reached in three steps.
-  package static let refused = RetrySchedule(first: .seconds(30), growth: 5, limit: .seconds(15 * 60))
+  package static let refused = Backoff(first: .seconds(30), growth: 5, limit: .seconds(15 * 60))
 
   package static let azure = [
     AzureKind(

@@ -42,8 +42,8 @@ package enum FCM: PlatformVocabulary {
   }
 
   // Google documents 10 s, doubling; and after 429 a minute at least, doubling, and an end after an hour.
-  package static let refused = RetrySchedule(first: .seconds(10), growth: 2, limit: .seconds(10 * 60))
-  package static let throttled: RetrySchedule? = RetrySchedule(first: .seconds(60), growth: 2, limit: .seconds(40 * 60))
+  package static let refused = Backoff(first: .seconds(10), limit: .seconds(10 * 60))
+  package static let throttled: Backoff? = Backoff(first: .seconds(60), limit: .seconds(40 * 60))
 
   package static let azure = [
     AzureKind(

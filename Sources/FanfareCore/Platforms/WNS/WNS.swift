@@ -54,7 +54,7 @@ package enum WNS: PlatformVocabulary {
   package static func announcement(of id: SecurePayloadID) -> NativePayload { .text(id.description) }
 
   // WNS throttles channels for minutes.
-  package static let refused = RetrySchedule(first: .seconds(10 * 60), growth: 2, limit: .seconds(60 * 60))
+  package static let refused = Backoff(first: .seconds(10 * 60), limit: .seconds(60 * 60))
 
   package static let azure = [
     AzureKind(

@@ -1,9 +1,9 @@
+import FanfareCore
 import Glibc
 
-/// Exponential backoff with jitter between attempts to connect; shared by all slots of a pool.
+/// Backoff between attempts to connect; shared by all slots of a pool.
 struct ReconnectBackoff {
-  /// The first pause and the longest.
-  static let pauses: ClosedRange<Duration> = .milliseconds(50) ... .seconds(5)
+  static let backoff = Backoff(first: .milliseconds(50), limit: .seconds(5))
 
   /// Consecutive failures since the last success. Concurrent attempts count as one.
   private(set) var failures = 0
@@ -19,10 +19,8 @@ struct ReconnectBackoff {
   {
     if let lastFailure, start < lastFailure { return false }
     lastFailure = now
+    notBefore = now + Self.backoff.delay(failures, jitter: random)
     failures += 1
-    let pause = min(Self.pauses.lowerBound * (1 << min(failures - 1, 10)), Self.pauses.upperBound)
-    // Equal jitter: half of the pause to all of it, so that processes do not reconnect at the same moment.
-    notBefore = now + pause * (0.5 + random / 2)
     return true
   }
 
