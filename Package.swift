@@ -20,18 +20,14 @@ let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto"
 let cryptoExtras: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto")
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let grdbSQLite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")
-let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
-let hummingbirdCore: Target.Dependency = .product(name: "HummingbirdCore", package: "hummingbird")
-let hummingbirdTesting: Target.Dependency = .product(name: "HummingbirdTesting", package: "hummingbird")
-let hummingbirdTLS: Target.Dependency = .product(name: "HummingbirdTLS", package: "hummingbird")
 let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
 let jwtKit: Target.Dependency = .product(name: "JWTKit", package: "jwt-kit")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let metrics: Target.Dependency = .product(name: "Metrics", package: "swift-metrics")
 let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let nioEmbedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
+let nioExtras: Target.Dependency = .product(name: "NIOExtras", package: "swift-nio-extras")
 let nioHTTP1: Target.Dependency = .product(name: "NIOHTTP1", package: "swift-nio")
-let nioHTTPTypes: Target.Dependency = .product(name: "NIOHTTPTypes", package: "swift-nio-extras")
 let nioHTTPTypesHTTP1: Target.Dependency = .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras")
 let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
 let nioSSL: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
@@ -64,7 +60,6 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-nio-extras", .upToNextMinor(from: "1.35.2")),
     .package(url: "https://github.com/apple/swift-nio-ssl", .upToNextMinor(from: "2.37.6")),
     .package(url: "https://github.com/groue/GRDB.swift", .upToNextMinor(from: "7.10.0")),
-    .package(url: "https://github.com/hummingbird-project/hummingbird", .upToNextMinor(from: "2.28.1")),
     .package(url: "https://github.com/jpsim/Yams", .upToNextMinor(from: "6.2.2")),
     .package(url: "https://github.com/swift-server/async-http-client", .upToNextMinor(from: "1.37.0")),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", .upToNextMinor(from: "2.13.0")),
@@ -96,6 +91,15 @@ let package = Package(
     // The queue of the worker, the HTTP/2 pool and the WNS sender.
     .target(name: "TwoLaneQueue", dependencies: [collections], swiftSettings: house),
 
+    // A server for HTTP/1.1 and HTTP/2; it knows nothing about push.
+    .target(
+      name: "HTTPServer",
+      dependencies: [
+        "HTTP2", collections, httpTypes, logging, metrics, nioCore, nioExtras, nioHTTP1, nioHTTPTypesHTTP1, nioPosix,
+        nioSSL, nioTLS, serviceLifecycle, swiftASN1, x509,
+      ],
+      swiftSettings: house),
+
     // The vocabulary, and the protocols between targets.
     .target(name: "FanfareCore", swiftSettings: house),
 
@@ -111,11 +115,9 @@ let package = Package(
     .target(
       name: "FrontEnd",
       dependencies: [
-        "CCrypt", "FanfareCore", "HTTP2", "Operations", "RDKafka", asyncHTTPClient, collections, coreMetrics,
-        crypto, httpTypes, hummingbird, hummingbirdCore, jwtKit, logging, metrics, nioCore, nioHTTP1,
-        nioHTTPTypesHTTP1,
-        nioPosix,
-        nioSSL, nioTLS, serviceLifecycle, swiftASN1, x509,
+        "CCrypt", "FanfareCore", "HTTPServer", "Operations", "RDKafka", asyncHTTPClient, collections, coreMetrics,
+        crypto, httpTypes, jwtKit, logging, metrics, nioCore, nioHTTP1, nioPosix, nioSSL, serviceLifecycle, swiftASN1,
+        x509,
       ],
       // Embedded in the code, so that the program is a single file.
       resources: [
@@ -127,7 +129,7 @@ let package = Package(
     .target(
       name: "AzureHub",
       dependencies: [
-        "FanfareCore", "FrontEnd", crypto, httpTypes, hummingbirdCore, logging, nioCore, nioPosix, serviceLifecycle,
+        "FanfareCore", "FrontEnd", "HTTPServer", crypto, httpTypes, logging, nioCore, nioPosix, serviceLifecycle,
       ],
       swiftSettings: house),
     .target(
@@ -164,8 +166,8 @@ let package = Package(
     .target(
       name: "Operations",
       dependencies: [
-        "FanfareCore", asyncHTTPClient, coreMetrics, crypto, httpTypes, hummingbird, hummingbirdCore, logging, nioCore,
-        nioHTTP1, nioHTTPTypes, nioPosix, serviceLifecycle,
+        "FanfareCore", "HTTPServer", asyncHTTPClient, coreMetrics, crypto, httpTypes, logging, nioCore, nioHTTP1,
+        nioPosix, serviceLifecycle,
       ],
       swiftSettings: house),
 
@@ -182,7 +184,7 @@ let package = Package(
     .target(
       name: "Roles",
       dependencies: [
-        "AzureHub", "Console", "FanfareCore", "FrontEnd", "Hooks", "Ledger", "Operations",
+        "AzureHub", "Console", "FanfareCore", "FrontEnd", "HTTPServer", "Hooks", "Ledger", "Operations",
         "PushServices", "RDKafka", "Registry", "SettingsTable", "Store", "Worker", argumentParser, asyncHTTPClient,
         logging,
         metrics, nioCore, nioPosix, nioSSL, serviceLifecycle, unixSignals, yams,
@@ -207,7 +209,7 @@ let package = Package(
     .target(
       name: "PushSimulator",
       dependencies: [
-        "FanfareCore", "HTTP2", crypto, cryptoExtras, httpTypes, hummingbird, hummingbirdTLS,
+        "FanfareCore", "HTTP2", "HTTPServer", crypto, cryptoExtras, httpTypes,
         logging, nioCore,
         nioSSL,
         serviceLifecycle, swiftASN1, x509,
@@ -217,9 +219,10 @@ let package = Package(
     .executableTarget(
       name: "fanfare-dev",
       dependencies: [
-        "CJemalloc", "CPerfCounter", "EmbeddedKafka", "FanfareCore", "FrontEnd", "HTTP2", "Ledger", "Operations",
+        "CJemalloc", "CPerfCounter", "EmbeddedKafka", "FanfareCore", "FrontEnd", "HTTP2", "HTTPServer", "Ledger",
+        "Operations",
         "PrivatePostgreSQL", "PushServices", "PushSimulator", "RDKafka", "Registry", "Roles",
-        "SettingsTable", "Store", "Worker", argumentParser, asyncHTTPClient, crypto, hummingbird, logging, nioCore,
+        "SettingsTable", "Store", "Worker", argumentParser, asyncHTTPClient, crypto, httpTypes, logging, nioCore,
         nioHTTP1,
         nioPosix, nioSSL, serviceLifecycle, unixSignals,
       ],
@@ -242,6 +245,7 @@ let package = Package(
       name: "HTTP2Tests",
       dependencies: ["HTTP2", "Support", logging, nioCore, nioPosix, nioSSL],
       swiftSettings: house),
+    .testTarget(name: "HTTPServerTests", dependencies: ["HTTPServer", httpTypes], swiftSettings: house),
     .testTarget(name: "TwoLaneQueueTests", dependencies: ["TwoLaneQueue"], swiftSettings: house),
     .testTarget(
       name: "FanfareCoreTests", dependencies: ["FanfareCore", "Hooks", "Operations", "Support", yams],
@@ -269,8 +273,8 @@ let package = Package(
     .testTarget(
       name: "FrontEndTests",
       dependencies: [
-        "EmbeddedKafka", "FrontEnd", "FanfareCore", "Operations", "RDKafka", "Registry", "Support", asyncHTTPClient,
-        crypto, cryptoExtras, httpTypes, hummingbirdCore, logging, nioCore, nioHTTP1, nioPosix, nioSSL, nioTLS,
+        "EmbeddedKafka", "FrontEnd", "FanfareCore", "HTTPServer", "Operations", "RDKafka", "Registry", "Support",
+        asyncHTTPClient, crypto, cryptoExtras, httpTypes, logging, nioCore, nioHTTP1, nioPosix, nioSSL, nioTLS,
         serviceLifecycle, swiftASN1, x509,
       ],
       exclude: ["HTTP2/peer.py", "Tokens/openid-provider.py"],
@@ -305,8 +309,7 @@ let package = Package(
     .testTarget(
       name: "OperationsTests",
       dependencies: [
-        "Operations", "FanfareCore", "Support", httpTypes, hummingbird, hummingbirdTesting, logging, metrics, nioCore,
-        nioHTTP1, nioPosix,
+        "Operations", "FanfareCore", "Support", asyncHTTPClient, logging, metrics, nioCore, nioHTTP1, nioPosix,
       ],
       swiftSettings: house),
     .testTarget(
@@ -315,7 +318,7 @@ let package = Package(
     .testTarget(
       name: "FanfareTests",
       dependencies: [
-        "fanfare", "AzureHub", "EmbeddedKafka", "FanfareCore", "FrontEnd", "Operations", "PushServices",
+        "fanfare", "AzureHub", "EmbeddedKafka", "FanfareCore", "FrontEnd", "HTTPServer", "Operations", "PushServices",
         "PushSimulator", "RDKafka", "Registry", "Roles", "SettingsTable", "Store", "Support", "Worker",
         argumentParser, asyncHTTPClient, logging, nioCore, nioHTTP1, nioPosix, serviceLifecycle, yams,
       ],
@@ -364,7 +367,8 @@ if Context.environment["FANFARE_FUZZ"] != nil {
     .executableTarget(
       name: "Fuzz",
       dependencies: [
-        "Console", "FanfareCore", "FrontEnd", "HTTP2", "Ledger", "Operations", "RDKafka", "Registry", "Worker",
+        "Console", "FanfareCore", "FrontEnd", "HTTP2", "HTTPServer", "Ledger", "Operations", "RDKafka", "Registry",
+        "Worker",
         httpTypes, nioCore, nioEmbedded, nioHTTP1,
       ],
       path: "Tests/Fuzz",

@@ -1,7 +1,7 @@
 package import FanfareCore
 package import FrontEnd
+package import HTTPServer
 import HTTPTypes
-package import HummingbirdCore
 
 /// Where the protocol of Azure Notification Hubs is served.
 package struct AzureConfiguration: Sendable {
@@ -48,8 +48,8 @@ package struct AzureRoutes: ProtocolRoutes {
       + JobRoutes(operations, configuration.jobs, downloads).routes + FeedbackRoutes(operations, downloads).routes
   }
 
-  package func pattern(of request: Request) -> String? {
-    guard let target = AzureTarget(path: request.uri.path, prefix: configuration.prefix) else {
+  package func pattern(of request: Exchange) -> String? {
+    guard let target = AzureTarget(path: request.path, prefix: configuration.prefix) else {
       // A request that only the host or the token shows to be of this protocol is refused in its form.
       return isMarked(request) ? "/{hub}" : nil
     }
@@ -57,18 +57,18 @@ package struct AzureRoutes: ProtocolRoutes {
     return find(request.method, target)?.route.pattern ?? "/{hub}/{other}"
   }
 
-  package func respond(to request: ProtocolRequest) async throws -> Response {
-    guard let target = AzureTarget(path: request.request.uri.path, prefix: configuration.prefix) else {
+  package func respond(to request: Exchange) async throws -> Answer {
+    guard let target = AzureTarget(path: request.path, prefix: configuration.prefix) else {
       throw Refusal(.notFound, "No service is hosted at the specified address.")
     }
-    let (method, field) = (request.request.method, request.request.headers[.authorization])
+    let (method, field) = (request.method, request.headers[.authorization])
     let found = find(method, target)
     let hub = hubs[target.hub.lowercased()]
     let azure = try AzureRequest(request, target, hub: hub, parameters: found?.parameters ?? [])
     let credentials = field.flatMap { field in
       SharedAccessToken.isToken(field)
         ? Credentials.signature(
-          URLSignature(token: field, host: request.request.head.authority ?? "", path: request.request.uri.path)) : nil
+          URLSignature(token: field, host: request.authority ?? "", path: String(request.path))) : nil
     }
     if credentials == nil, let handle = found?.route.handleSigned, SignedURL.holds(for: azure, operations) {
       var response = try await handle(azure)
@@ -90,19 +90,19 @@ package struct AzureRoutes: ProtocolRoutes {
     return response
   }
 
-  package func answer(to refusal: Refusal, of request: ProtocolRequest) -> Response {
+  package func answer(to refusal: Refusal, of request: Exchange) -> Answer {
     AzureAnswer.answer(to: refusal, of: request, at: operations.clock.now())
   }
 
   /// Whether host or token show that a request is of this protocol, whatever its path.
-  private func isMarked(_ request: Request) -> Bool {
+  private func isMarked(_ request: Exchange) -> Bool {
     if let field = request.headers[.authorization], SharedAccessToken.isToken(field) { return true }
-    guard !configuration.hosts.isEmpty, let host = request.head.authority?.lowercased() else { return false }
+    guard !configuration.hosts.isEmpty, let host = request.authority?.lowercased() else { return false }
     return configuration.hosts.contains { host == $0 || host.hasPrefix("\($0):") }
   }
 
   /// Lists the hubs, for a caller who may manage all.
-  private func list(_ request: AzureRequest, _ method: HTTPRequest.Method, by caller: Caller) throws -> Response {
+  private func list(_ request: AzureRequest, _ method: HTTPRequest.Method, by caller: Caller) throws -> Answer {
     guard method == .get || method == .head else {
       var refusal = Refusal(.methodNotAllowed, "The specified HTTP verb is not supported here.")
       refusal.allowedMethods = [.get]

@@ -1,4 +1,5 @@
 package import FanfareCore
+package import HTTPServer
 
 /// Authenticates the callers of a hub. The front end calls it for every request that needs credentials.
 ///

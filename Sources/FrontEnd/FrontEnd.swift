@@ -1,8 +1,8 @@
 package import FanfareCore
-import Hummingbird
-import HummingbirdCore
+import HTTPServer
+import HTTPTypes
 package import Logging
-import NIOHTTP1
+import Metrics
 import NIOPosix
 package import Operations
 import ServiceLifecycle
@@ -73,18 +73,15 @@ package final class FrontEnd: Service {
     }
   }
 
-  /// All routes, for tests and for the answers to unknown methods.
-  let routes = RouteTable()
+  /// All routes, for tests.
+  var routes: RouteTable<Route> { door.routes }
 
   /// The bodies and answers that are held now, for tests.
   let budgets: ByteBudgets
 
-  private let configuration: FrontEndConfiguration
   private let returns: PermitReturns
-  private let responder: RouterResponder<FrontEndContext>
-  private let direct: DirectRoutes
-  private let logger: Logger
-  private let listening = ListeningPort()
+  private let door: Door
+  private let listener: Listener
 
   /// Creates a front end for the hubs. With `operations` it also serves `/healthz` and `/readyz`.
   ///
@@ -98,34 +95,28 @@ package final class FrontEnd: Service {
     guard Set(hubs.map(\.name)).count == hubs.count else {
       throw FrontEndError(.configuration, "hubs must name each hub once")
     }
-    self.configuration = configuration
     budgets = ByteBudgets(
       bodies: ByteBudget(
         limit: configuration.maximumBodyBytesInMemory,
         largest: max(configuration.maximumBodySize, configuration.maximumBatchSize)),
       answers: ByteBudget(
         limit: configuration.maximumAnswerBytesInMemory, largest: configuration.maximumAnswerBytesInMemory / 4))
-    self.logger = logger
-    let router = RecordingRouter(
-      router: Router(context: FrontEndContext.self, options: .autoGenerateHeadEndpoints), routes: routes)
     let hubs = hubs.map { HubEntry($0, quotas: dependencies.quotas, tracing: dependencies.tracing) }
     returns = PermitReturns(
       quotas: hubs.map(\.quotas), store: dependencies.quotas, clock: dependencies.clock, logger: logger)
-    direct = Self.addRoutes(
-      to: router, configuration: configuration, hubs: hubs, dependencies: dependencies, operations: operations,
-      logger: logger)
-    responder = router.router.buildResponder()
+    door = Self.door(configuration, hubs, dependencies, operations, logger)
+    listener = Listener(
+      ListenerConfiguration(configuration, budgets), serving: door, logger: logger)
   }
 
   /// Serves until graceful shutdown or cancellation. Throws if the address cannot be bound. Call it once.
   package func run() async throws {
-    defer { listening.resolve(nil) }
     let result: Result<Void, any Error>
     do {
       try await withThrowingTaskGroup(of: Void.self) { [returns] group in
         group.addTask { await returns.run() }
         defer { group.cancelAll() }
-        try await makeServer().run()
+        try await listener.run(on: MultiThreadedEventLoopGroup.singleton)
       }
       result = .success(())
     } catch { result = .failure(error) }
@@ -137,68 +128,19 @@ package final class FrontEnd: Service {
   /// Returns the port as soon as the server listens.
   /// Throws `.notListening` if the server ended before that.
   package func boundPort() async throws(FrontEndError) -> Int {
-    guard let port = await listening.value() else {
+    guard let port = await listener.boundPort() else {
       throw FrontEndError(.notListening, "the front end ended before it listened on a port")
     }
     return port
   }
 
-  private func makeServer() -> any Service {
-    let (configuration, responder, logger, listening) = (configuration, responder, logger, listening)
-    var decoder = NIOHTTPDecoderLimitConfiguration()
-    decoder.maxHeaderFieldSize = configuration.maximumHeaderFieldSize
-    decoder.maxHeaderListSize = configuration.maximumHeaderSize
-    decoder.maxHeaderFieldCount = configuration.maximumHeaderCount
-    // Beyond this, reading a refused body to its end costs more than a new connection.
-    let maximumDiscard = 4 * max(configuration.maximumBodySize, configuration.maximumBatchSize)
-    let table = ConnectionTable(
-      maximum: configuration.maximumConnections, maximumPerAddress: configuration.maximumConnectionsPerAddress)
-    // Not Hummingbird's `Application`, which makes a logger with metadata and a task-local value for every request.
-    let connections = LoopBoundChannel(
-      configuration: LoopBoundChannel.Configuration(
-        times: ConnectionLife.Limits(
-          firstRequestTimeout: configuration.firstRequestTimeout, idleTimeout: configuration.idleTimeout,
-          writeTimeout: configuration.writeTimeout, drainTimeout: configuration.drainTimeout),
-        reading: HTTP1Connection.Limits(
-          wholeBodySize: configuration.maximumBodySize, bodyTimeout: configuration.bodyTimeout,
-          maximumDiscard: maximumDiscard),
-        decoder: decoder,
-        http2: HTTP2Connection.Limits(
-          head: HTTP2Head.Limits(
-            fieldSize: configuration.maximumHeaderFieldSize, size: configuration.maximumHeaderSize,
-            count: configuration.maximumHeaderCount),
-          bodySize: max(configuration.maximumBodySize, configuration.maximumBatchSize),
-          bodyTimeout: configuration.bodyTimeout, writeTimeout: configuration.writeTimeout),
-        table: table, budgets: budgets,
-        proxies: configuration.proxies, requiresProxy: configuration.requiresProxy, tls: configuration.tls,
-        direct: configuration.answersDirectly ? direct : nil)
-    ) { request, connection, answer in
-      let source = RequestSource(
-        connection, address: connection.client(forwardedFor: request.headers[.forwardedFor]), answer: answer,
-        logger: logger)
-      return try await responder.respond(to: request, context: FrontEndContext(source: source))
-    }
-    return connections.server(
-      configuration: ServerConfiguration(
-        address: .hostname(configuration.host, port: configuration.port), backlog: 1024,
-        availableConnectionsDelegate: ConnectionTable.Gate(table)),
-      onServerRunning: { channel in listening.resolve(channel.localAddress?.port) },
-      eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger)
-  }
-
-  /// Adds all routes to the router. Returns those that need no router.
-  private static func addRoutes(
-    to router: RecordingRouter, configuration: FrontEndConfiguration, hubs: [HubEntry], dependencies: Dependencies,
-    operations: OperationsRoutes?, logger: Logger
-  ) -> DirectRoutes {
+  /// Makes the application from the routes of all parts.
+  private static func door(
+    _ configuration: FrontEndConfiguration, _ hubs: [HubEntry], _ dependencies: Dependencies,
+    _ operations: OperationsRoutes?, _ logger: Logger
+  ) -> Door {
     let clock = dependencies.clock
     let desk = AnswerDesk(clock: clock, isSecure: configuration.tls != nil, logger: logger)
-    router.add(
-      middleware: AnswerMiddleware(
-        routes: router.routes, origins: OriginRule(allowed: configuration.allowedOrigins), desk: desk))
-    operations?.addProbes(to: router)
-    Description.add(to: router)
-    for (path, file) in dependencies.files { router.get(RouterPath(path)) { request, _ in file.answer(request) } }
     let cookie = SessionCookie(key: configuration.sessions, isSecure: configuration.tls != nil, clock: clock)
     let access = AccessControl(
       hubs: hubs, logins: LoginGuard(limits: configuration.logins), cookie: cookie,
@@ -211,9 +153,9 @@ package final class FrontEnd: Service {
     let registration = RegistrationRoutes(
       access: access, registry: dependencies.registry, clock: clock, maximumBodySize: configuration.maximumBodySize)
     let notifications = NotificationRoutes(
-      access: access, intake: intake, idempotency: idempotency, secure: dependencies.secureStore,
+      intake: intake, idempotency: idempotency, secure: dependencies.secureStore,
       inquiry: dependencies.inquiry, clock: clock, maximumBodySize: configuration.maximumBodySize,
-      securePayloadLifetime: configuration.securePayloadLifetime)
+      securePayloadLifetime: configuration.securePayloadLifetime, logger: logger)
     let sends = SendRoutes(
       access: access, intake: intake, idempotency: idempotency, templates: hubTemplates,
       local: LocalSends(intake: intake, idempotency: idempotency, directory: dependencies.registry), clock: clock,
@@ -221,36 +163,72 @@ package final class FrontEnd: Service {
     let tracking = TrackingRoutes(
       access: access, history: dependencies.history, broadcasts: dependencies.broadcasts,
       schedule: dependencies.schedule, clock: clock, maximumBodySize: configuration.maximumBodySize)
-    // Before the routes: a middleware applies to those that are added after it.
     let shared = FrontEndOperations(
       registry: dependencies.registry, inquiry: dependencies.inquiry, clock: clock, hubs: hubs.map(\.name),
       maximumBodySize: configuration.maximumBodySize, maximumBatchSize: configuration.maximumBatchSize,
       access: access, intake: intake, idempotency: idempotency, templates: hubTemplates, tracking: tracking)
-    let protocols = dependencies.protocols.map { $0(shared) }
-    if !protocols.isEmpty { router.add(middleware: ProtocolMiddleware(protocols: protocols, desk: desk)) }
     let fallback = access.fallbackHub
     let deadLetters = DeadLetterRoutes(
       access: access, store: dependencies.deadLetters, hubs: [fallback] + hubs.map(\.name).filter { $0 != fallback },
       maximumBodySize: configuration.maximumBodySize)
-    let pulse = PulseRoutes(access: access, source: dependencies.pulse)
-    let sessions = SessionRoutes(access: access, cookie: cookie)
-    let inquiries = InquiryRoutes(access: access, inquiry: dependencies.inquiry, clock: clock)
     let templates = TemplateRoutes(
       access: access, templates: hubTemplates, registry: dependencies.registry, clock: clock,
       maximumBodySize: configuration.maximumBodySize)
-    for root in [router.group(), router.group("hubs/{hub}")] {
-      registration.add(to: root)
-      notifications.add(to: root)
-      sends.add(to: root)
-      tracking.add(to: root)
-      deadLetters.add(to: root)
-      pulse.add(to: root)
-      sessions.add(to: root)
-      inquiries.add(to: root)
-      templates.add(to: root)
+    let hubRoutes =
+      registration.routes + notifications.routes + sends.routes + tracking.routes + deadLetters.routes
+      + PulseRoutes(access: access, source: dependencies.pulse).routes
+      + SessionRoutes(access: access, cookie: cookie).routes
+      + InquiryRoutes(inquiry: dependencies.inquiry, clock: clock).routes + templates.routes
+    var routes = RouteTable<Route>()
+    for route in hubRoutes {
+      for root in ["", "hubs/{hub}/"] { routes.add(route.method, root + route.pattern, route) }
     }
-    return DirectRoutes(
-      hubs: hubs.map(\.name), access: access, intake: intake, templates: hubTemplates, desk: desk,
-      maximumBodySize: configuration.maximumBodySize)
+    // Those that belong to the process, not to a hub.
+    let files = Description.files.merging(dependencies.files) { $1 }
+    for var route in (operations?.frontEndRoutes ?? []) + files.map({ Route.file($1, at: $0) }) {
+      route.isOfProcess = true
+      routes.add(route.method, route.pattern, route)
+    }
+    return Door(
+      routes: routes, protocols: dependencies.protocols.map { $0(shared) },
+      origins: OriginRule(allowed: configuration.allowedOrigins), access: access, desk: desk,
+      mailboxes: SendMailboxes(intake, desk))
+  }
+}
+
+extension OperationsRoutes {
+  fileprivate var frontEndRoutes: [Route] {
+    probes.map { probe in .open(.get, probe.path) { _ in .later { _ in try await probe.answer() } } }
+  }
+}
+
+extension Route {
+  fileprivate static func file(_ file: StaticFile, at path: String) -> Route {
+    .open(.get, path) { .now(file.answer($0)) }
+  }
+}
+
+extension ListenerConfiguration {
+  fileprivate init(_ configuration: FrontEndConfiguration, _ budgets: ByteBudgets) {
+    self.init(host: configuration.host, port: configuration.port, budgets: budgets)
+    (tls, proxies, requiresProxy) = (configuration.tls, configuration.proxies, configuration.requiresProxy)
+    maximumConnections = configuration.maximumConnections
+    maximumConnectionsPerAddress = configuration.maximumConnectionsPerAddress
+    maximumHeaderFieldSize = configuration.maximumHeaderFieldSize
+    maximumHeaderSize = configuration.maximumHeaderSize
+    maximumHeaderCount = configuration.maximumHeaderCount
+    wholeBodySize = configuration.maximumBodySize
+    maximumBodySize = max(configuration.maximumBodySize, configuration.maximumBatchSize)
+    firstRequestTimeout = configuration.firstRequestTimeout
+    bodyTimeout = configuration.bodyTimeout
+    idleTimeout = configuration.idleTimeout
+    writeTimeout = configuration.writeTimeout
+    drainTimeout = configuration.drainTimeout
+    func closed(_ reason: String) -> Counter {
+      Counter(label: "fanfare_http_connections_closed_total", dimensions: [("reason", reason)])
+    }
+    metrics = ConnectionMetrics(
+      open: Gauge(label: "fanfare_http_connections"), evicted: closed("evicted"), refused: closed("perAddress"),
+      floods: closed("flood"))
   }
 }

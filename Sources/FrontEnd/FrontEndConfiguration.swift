@@ -1,4 +1,5 @@
 package import FanfareCore
+package import HTTPServer
 
 /// The listening address, limits and timeouts of the front end.
 package struct FrontEndConfiguration: Sendable {
@@ -49,9 +50,6 @@ package struct FrontEndConfiguration: Sendable {
   /// The time after which an unread secure payload expires.
   package var securePayloadLifetime: Duration = .seconds(24 * 3600)
 
-  /// Whether the usual requests are answered without the router. Tests switch it off to compare the answers.
-  var answersDirectly = true
-
   package init() {}
 
   /// Whether callers on other machines must come through a proxy. Otherwise their credentials would travel in the
@@ -87,6 +85,11 @@ package struct FrontEndConfiguration: Sendable {
       securePayloadLifetime >= .seconds(1) && securePayloadLifetime <= .seconds(SendRequest.maximumTimeToLive),
       "securePayloadLifetime", "1 second to \(SendRequest.maximumTimeToLive) seconds")
   }
+}
+
+extension ServerTLS {
+  /// When the certificate expires.
+  package var expiry: UnixTime { UnixTime(milliseconds: expirySeconds * 1000) }
 }
 
 /// A hub that the front end serves.

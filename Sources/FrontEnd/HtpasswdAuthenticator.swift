@@ -1,5 +1,6 @@
 package import FanfareCore
 import FoundationEssentials
+import HTTPServer
 package import Logging
 
 /// Authenticates the users of a password file.

@@ -1,7 +1,7 @@
 import Crypto
 import FanfareCore
-import HTTPTypes
-package import Hummingbird
+package import HTTPServer
+package import HTTPTypes
 import NIOCore
 
 /// A file that is embedded in the program: part of a page, or a document.
@@ -20,16 +20,16 @@ package struct StaticFile: Sendable {
     entityTag = "\"\(Hexadecimal.text(SHA256.hash(data: bytes).prefix(8)))\""
   }
 
-  /// Answers GET, and HEAD by the router's rule for it: 200, or 304 for a file that the client has.
-  package func answer(_ request: Request) -> Response {
+  /// Answers GET and HEAD: 200, or 304 for a file that the client has.
+  package func answer(_ exchange: Exchange) -> Answer {
     // Caches must revalidate: the next version of the program may have another file.
     var headers: HTTPFields = [.eTag: entityTag, .cacheControl: "no-cache"]
-    if let tags = request.headers[.ifNoneMatch], isAmong(tags) {
-      return Response(status: .notModified, headers: headers)
+    if let tags = exchange.headers[.ifNoneMatch], isAmong(tags) {
+      return Answer(status: .notModified, headers: headers)
     }
     headers[.contentType] = contentType
     headers.append(contentsOf: Self.restrictions)
-    return Response(status: .ok, headers: headers, body: ResponseBody(byteBuffer: content))
+    return Answer(status: .ok, headers: headers, body: .bytes(content))
   }
 
   /// Whether the field contains the entity tag, weak or strong (RFC 9110 §13.1.2).

@@ -76,6 +76,17 @@ package struct HTTP2Headers: Sendable {
     return nil
   }
 
+  /// The values of all fields with this name, which must be lower-case, in order.
+  package func values(of name: String) -> [String] {
+    var (cursor, values): (Int, [String]) = (0, [])
+    while let field = field(at: &cursor) {
+      if storage[field.name].elementsEqual(name.utf8) {
+        values.append(String(decoding: storage[field.value], as: UTF8.self))
+      }
+    }
+    return values
+  }
+
   /// The field that begins at `cursor`, which moves to the next one; nil at the end.
   func field(at cursor: inout Int) -> Field? {
     guard cursor < storage.count else { return nil }

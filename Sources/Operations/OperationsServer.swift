@@ -1,12 +1,11 @@
 import CoreMetrics
+import FanfareCore
+package import HTTPServer
 import HTTPTypes
-package import Hummingbird
-import HummingbirdCore
 package import Logging
 package import NIOCore
 import NIOPosix
 import ServiceLifecycle
-import Synchronization
 
 /// Serves health, readiness and metrics of a role over HTTP, on a listener and an event loop of its own.
 ///
@@ -20,58 +19,47 @@ package final class OperationsServer: Service {
   /// Runs as long as the process: connections still schedule work while they close.
   private static let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
 
-  private let host: String
-  private let port: Int
   private let routes: OperationsRoutes
   private let loops: [any EventLoopGroup]
-  private let firstRequestTimeout: TimeAmount
-  private let logger: Logger
-  private let listening = ListeningPort()
+  private let listener: Listener
 
   /// With port 0 the kernel chooses the port; see `boundPort()`.
   ///
   /// `loops`: the event loops that are measured. `firstRequestTimeout`: a connection without a request is closed then.
   package init(
     host: String, port: Int, routes: OperationsRoutes, loops: [any EventLoopGroup] = [],
-    firstRequestTimeout: TimeAmount = .seconds(10), logger: Logger
+    firstRequestTimeout: Duration = .seconds(10), logger: Logger
   ) {
-    self.host = host
-    self.port = port
-    self.routes = routes
-    self.loops = loops
-    self.firstRequestTimeout = firstRequestTimeout
-    self.logger = logger
+    (self.routes, self.loops) = (routes, loops)
+    var configuration = ListenerConfiguration(
+      host: host, port: port,
+      budgets: ByteBudgets(
+        bodies: ByteBudget(limit: 1 << 20, largest: 1 << 20), answers: ByteBudget(limit: 64 << 20, largest: 16 << 20)))
+    configuration.maximumConnections = Self.maximumConnections
+    configuration.maximumConnectionsPerAddress = Self.maximumConnections
+    configuration.requiresHost = false
+    configuration.maximumHeaderFieldSize = 80 * 1024
+    configuration.maximumHeaderSize = 80 * 1024
+    configuration.firstRequestTimeout = firstRequestTimeout
+    // Scrapers keep their connection open; a dead one is closed after about two scrape intervals.
+    configuration.idleTimeout = .seconds(120)
+    // A client that does not read its answer must not keep its place.
+    configuration.writeTimeout = .seconds(10)
+    listener = Listener(configuration, serving: OperationsApplication(routes), logger: logger)
   }
 
   /// Serves until graceful shutdown or cancellation. Throws if the address cannot be bound. Call it once.
   package func run() async throws {
-    let router = Router(options: .autoGenerateHeadEndpoints)
-    routes.add(to: router)
-    let listening = listening
-    let connections = OperationsConnections(maximum: Self.maximumConnections)
-    let timeout = firstRequestTimeout
-    let application = Application(
-      router: router,
-      // Scrapers keep their connection open; a dead one is closed after about two scrape intervals.
-      server: .http1(
-        configuration: .init(
-          additionalChannelHandlers: [connections.makeHandler(closingAfter: timeout)], idleTimeout: .seconds(120))),
-      configuration: ApplicationConfiguration(
-        address: .hostname(host, port: port),
-        availableConnectionsDelegate: OperationsConnections.Gate(connections)),
-      onServerRunning: { channel in listening.resolve(channel.localAddress?.port) },
-      eventLoopGroupProvider: .shared(Self.group), logger: logger)
-    defer { listening.resolve(nil) }
     // Cancelled at the return.
     async let _: Void = routes.watchReadiness()
     async let _: Void = routes.watch(loops + [Self.group])
-    try await application.run()
+    try await listener.run(on: Self.group)
   }
 
   /// Returns the port as soon as the server listens.
   /// Throws `OperationsServerError` if the server ended before that.
   package func boundPort() async throws -> Int {
-    guard let port = await listening.value() else { throw OperationsServerError.notListening }
+    guard let port = await listener.boundPort() else { throw OperationsServerError.notListening }
     return port
   }
 }
@@ -96,15 +84,20 @@ package struct OperationsRoutes: Sendable {
     self.health = health
   }
 
-  /// Adds the three routes to a router.
-  package func add(to router: some RouterMethods) {
-    let health = health
-    let metrics = metrics
-    addLiveness(to: router)
-    router.get("readyz") { _, _ in try Self.answer(await health.readiness(), good: "ready", bad: "waiting") }
-    router.get("metrics") { _, _ in
-      Self.response(.ok, type: "text/plain; version=0.0.4; charset=utf-8", metrics.exposition())
-    }
+  /// A route of GET.
+  package struct Probe: Sendable {
+    package let path: String
+    package let answer: @Sendable () async throws -> Answer
+  }
+
+  /// The three routes.
+  var all: [Probe] {
+    [
+      liveness, readiness(forStrangers: false),
+      Probe(path: "metrics") { [metrics] in
+        Self.answer(.ok, type: "text/plain; version=0.0.4; charset=utf-8", metrics.exposition())
+      },
+    ]
   }
 
   /// Keeps `fanfare_ready` current until the task is cancelled: a scrape must not wait for the checks.
@@ -126,72 +119,71 @@ package struct OperationsRoutes: Sendable {
   /// Keeps the longest turn of the loops current until the task is cancelled.
   func watch(_ loops: [any EventLoopGroup]) async { await EventLoopWatch(loops, metrics: metrics).run() }
 
-  /// Adds `GET /healthz` and `GET /readyz` for a listener that strangers can reach: whether the role is ready, not why.
-  package func addProbes(to router: some RouterMethods) {
-    let health = health
-    addLiveness(to: router)
-    router.get("readyz") { _, _ in
-      try Self.answer(await health.readiness(), good: "ready", bad: "waiting", forStrangers: true)
-    }
+  /// `GET /healthz` and `GET /readyz` for a listener that strangers can reach: whether the role is ready, not why.
+  package var probes: [Probe] { [liveness, readiness(forStrangers: true)] }
+
+  /// Whether the path is one of `probes`.
+  package static func isProbe(_ path: Substring) -> Bool { path == "/healthz" || path == "/readyz" }
+
+  private var liveness: Probe {
+    Probe(path: "healthz") { [health] in try Self.answer(await health.liveness(), good: "alive", bad: "stuck") }
   }
 
-  /// Whether the path is one of `addProbes`.
-  package static func isProbe(_ path: String) -> Bool { path == "/healthz" || path == "/readyz" }
-
-  private func addLiveness(to router: some RouterMethods) {
-    let health = health
-    router.get("healthz") { _, _ in try Self.answer(await health.liveness(), good: "alive", bad: "stuck") }
+  private func readiness(forStrangers: Bool) -> Probe {
+    Probe(path: "readyz") { [health] in
+      try Self.answer(await health.readiness(), good: "ready", bad: "waiting", forStrangers: forStrangers)
+    }
   }
 
   private static func answer(
     _ report: HealthReport, good: String, bad: String, forStrangers: Bool = false
-  ) throws -> Response {
-    response(
+  ) throws -> Answer {
+    answer(
       report.isGood ? .ok : .serviceUnavailable, type: "application/json",
       try report.json(good: good, bad: bad, forStrangers: forStrangers))
   }
 
-  private static func response(_ status: HTTPResponse.Status, type: String, _ text: String) -> Response {
-    Response(
+  private static func answer(_ status: HTTPResponse.Status, type: String, _ text: String) -> Answer {
+    Answer(
       status: status, headers: [.contentType: type, .cacheControl: "no-store"],
-      body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
+      body: .bytes(ByteBuffer(string: text)))
   }
 }
 
-/// The port of a server, for callers that wait until the server listens.
-package final class ListeningPort: Sendable {
-  private enum State {
-    case unknown(waiting: [CheckedContinuation<Int?, Never>])
-    case known(Int?)
+/// The routes of an operations listener. Everything else is answered without a body.
+private struct OperationsApplication: Application {
+  private let routes: RouteTable<OperationsRoutes.Probe>
+
+  init(_ routes: OperationsRoutes) {
+    var table = RouteTable<OperationsRoutes.Probe>()
+    for probe in routes.all { table.add(.get, probe.path, probe) }
+    self.routes = table
   }
 
-  private let state = Mutex(State.unknown(waiting: []))
-
-  package init() {}
-
-  /// Sets the port and resumes all waiting callers; nil if the server ended before it listened.
-  /// Later calls have no effect.
-  package func resolve(_ port: Int?) {
-    let waiting: [CheckedContinuation<Int?, Never>] = state.withLock { state in
-      guard case .unknown(let waiting) = state else { return [] }
-      state = .known(port)
-      return waiting
+  func begin(_ exchange: inout Exchange) -> Reply {
+    guard case .found(let probe, _, _) = routes.find(exchange.method, exchange.target) else {
+      return .now(Self.finished(Answer(status: .notFound)))
     }
-    for continuation in waiting { continuation.resume(returning: port) }
+    return .later { exchange in
+      let answer = Self.finished(try await probe.answer())
+      return exchange.method == .head ? answer.withoutBody : answer
+    }
   }
 
-  /// Returns the port as soon as it is known; nil if the server ended before it listened.
-  package func value() async -> Int? {
-    await withCheckedContinuation { continuation in
-      let known: Int?? = state.withLock { state in
-        switch state {
-        case .known(let port): return .some(port)
-        case .unknown(let waiting):
-          state = .unknown(waiting: waiting + [continuation])
-          return .none
-        }
+  func answer(to fault: RequestFault, requestID: String?) -> Answer {
+    let status: HTTPResponse.Status =
+      switch fault.kind {
+      case .malformed, .notImplemented: .badRequest
+      case .headersTooLarge: .requestHeaderFieldsTooLarge
+      case .timeout: .requestTimeout
+      case .overloaded, .outcomeUnknown: .serviceUnavailable
       }
-      if let known { continuation.resume(returning: known) }
-    }
+    return Answer(status: status)
+  }
+
+  private static func finished(_ answer: Answer) -> Answer {
+    var answer = answer
+    answer.headers[.date] = SystemWallClock().now().httpDate
+    return answer
   }
 }

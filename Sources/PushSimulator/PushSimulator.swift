@@ -1,8 +1,6 @@
 import FanfareCore
 import HTTP2
-import HTTPTypes
-import Hummingbird
-import HummingbirdTLS
+import HTTPServer
 package import Logging
 package import NIOCore
 import NIOSSL
@@ -130,10 +128,10 @@ package final class PushSimulator: Service {
       apns, faults: faults, configuration: configuration, tls: tls, group: eventLoopGroup, logger: logger)
     let fcmServer = HTTP2Listeners.fcm(
       fcm, faults: faults, configuration: configuration, tls: tls, group: eventLoopGroup, logger: logger)
-    let (httpsPort, httpsBound) = AsyncStream.makeStream(of: Int.self)
-    let (adminPort, adminBound) = AsyncStream.makeStream(of: Int.self)
-    let https = try makeSecureServer(bound: httpsBound)
-    let admin = makeAdminServer(bound: adminBound)
+    let https = try makeSecureServer()
+    let admin = Listener(
+      ListenerConfiguration(simulating: configuration.host, port: configuration.adminPort),
+      serving: AdminRoutes(simulator: self), logger: quietLogger)
     try await withThrowingTaskGroup(of: Finished.self) { group in
       try await apnsServer.start()
       do { try await fcmServer.start() } catch {
@@ -142,8 +140,8 @@ package final class PushSimulator: Service {
       }
       group.addTask { try await Self.finish { try await apnsServer.run() } }
       group.addTask { try await Self.finish { try await fcmServer.run() } }
-      group.addTask { try await Self.finish { try await https.run() } }
-      group.addTask { try await Self.finish { try await admin.run() } }
+      group.addTask { try await Self.finish { try await https.run(on: self.eventLoopGroup) } }
+      group.addTask { try await Self.finish { try await admin.run(on: self.eventLoopGroup) } }
       group.addTask {
         try await gracefulShutdown()
         await apnsServer.close()
@@ -152,7 +150,7 @@ package final class PushSimulator: Service {
         return .timeout
       }
       group.addTask {
-        try await self.announce(apnsServer, fcmServer, httpsPort: httpsPort, adminPort: adminPort)
+        try await self.announce(apnsServer, fcmServer, https, admin)
         // Waits for the rest, so that the loop below counts all five tasks.
         try await gracefulShutdown()
         return .listener
@@ -171,11 +169,9 @@ package final class PushSimulator: Service {
   }
 
   private func announce(
-    _ apnsServer: HTTP2Server, _ fcmServer: HTTP2Server, httpsPort: AsyncStream<Int>, adminPort: AsyncStream<Int>
+    _ apnsServer: HTTP2Server, _ fcmServer: HTTP2Server, _ https: Listener, _ admin: Listener
   ) async throws {
-    guard let https = await httpsPort.first(where: { _ in true }),
-      let admin = await adminPort.first(where: { _ in true })
-    else { throw CancellationError() }
+    guard let https = await https.boundPort(), let admin = await admin.boundPort() else { throw CancellationError() }
     let endpoints = SimulatorEndpoints(
       host: configuration.host, apnsPort: apnsServer.boundPort ?? 0, fcmPort: fcmServer.boundPort ?? 0,
       httpsPort: https, adminPort: admin)
@@ -189,22 +185,15 @@ package final class PushSimulator: Service {
     readiness.settle(.success(endpoints))
   }
 
-  private func makeSecureServer(bound: AsyncStream<Int>.Continuation) throws -> some Service {
-    Application(
-      responder: SecureResponder(
+  private func makeSecureServer() throws -> Listener {
+    let identity = try ServerTLS.Identity(
+      certificates: credentials.certificatePEM, key: credentials.certificateKeyPEM)
+    let tls = try ServerTLS(identity, protocols: ["http/1.1"])
+    return Listener(
+      ListenerConfiguration(simulating: configuration.host, port: configuration.httpsPort, tls: tls),
+      serving: SecureServices(
         google: google, microsoft: microsoft, wns: wns, others: others, injector: injector, clock: configuration.clock),
-      server: try .tls(.http1(), tlsConfiguration: tls),
-      configuration: .init(address: .hostname(configuration.host, port: configuration.httpsPort)),
-      onServerRunning: { channel in bound.yield(channel.localAddress?.port ?? 0) },
-      eventLoopGroupProvider: .shared(eventLoopGroup), logger: quietLogger)
-  }
-
-  private func makeAdminServer(bound: AsyncStream<Int>.Continuation) -> some Service {
-    Application(
-      router: AdminRoutes(simulator: self).router(),
-      configuration: .init(address: .hostname(configuration.host, port: configuration.adminPort)),
-      onServerRunning: { channel in bound.yield(channel.localAddress?.port ?? 0) },
-      eventLoopGroupProvider: .shared(eventLoopGroup), logger: quietLogger)
+      logger: quietLogger)
   }
 
   /// Suppresses the server's own startup messages.

@@ -1,5 +1,6 @@
 import FanfareCore
 import FrontEnd
+import HTTPServer
 import Logging
 import Metrics
 import Operations

@@ -3,6 +3,7 @@ import Support
 import Testing
 
 @testable import FrontEnd
+@testable import HTTPServer
 
 /// A body costs memory only after its caller is admitted, and never more than the budget of all connections.
 @Suite(.timeLimit(.minutes(2))) struct AdmissionTests {

@@ -1,7 +1,6 @@
 import AsyncHTTPClient
 import FanfareCore
 import HTTPTypes
-import HummingbirdCore
 import NIOCore
 import Operations
 import Support
@@ -9,6 +8,7 @@ import Synchronization
 import Testing
 
 @testable import FrontEnd
+@testable import HTTPServer
 
 /// Answers of any size: streamed, within a budget, and ended when their client does not read.
 @Suite(.timeLimit(.minutes(2))) struct AnswerTests {
@@ -194,33 +194,32 @@ final class ScriptedAnswers: ProtocolRoutes {
 
   func install(in setup: inout Harness.Setup) { setup.protocols = [{ [self] _ in self }] }
 
-  func pattern(of request: Request) -> String? { request.uri.path.hasPrefix("/answers/") ? "/answers" : nil }
+  func pattern(of exchange: Exchange) -> String? { exchange.path.hasPrefix("/answers/") ? "/answers" : nil }
 
-  func respond(to request: ProtocolRequest) async throws -> Response {
-    let query = try request.query()
+  func respond(to exchange: Exchange) async throws -> Answer {
+    let query = try exchange.query()
     func value(_ name: String) -> Int? { query.first { $0.name == name }.flatMap { Int($0.value) } }
     let part = ByteBuffer(repeating: UInt8(ascii: "a"), count: value("size") ?? 0)
-    switch request.request.uri.path {
-    case "/answers/whole": return Response(status: .ok, body: ResponseBody(byteBuffer: part))
+    switch exchange.path {
+    case "/answers/whole": return Answer(status: .ok, body: .bytes(part))
     case "/answers/look":
       parts.store(begun.load(ordering: .relaxed), ordering: .relaxed)
-      return Response(status: .notFound)
+      return Answer(status: .notFound)
     default: break
     }
     let (count, fails) = (value("count") ?? 0, value("fails") != nil)
-    let body = ResponseBody(contentLength: value("length")) { [self] writer in
+    let body = AnswerBody.inParts(length: value("length")) { [self] writer in
       for _ in 0..<count {
         begun.add(1, ordering: .relaxed)
         bytes.add(part.readableBytes, ordering: .relaxed)
         try await writer.write(part)
       }
       if fails { throw Failure() }
-      try await writer.finish(nil)
     }
-    return Response(status: .ok, body: body)
+    return Answer(status: .ok, body: body)
   }
 
-  func answer(to refusal: Refusal, of request: ProtocolRequest) -> Response { Response(status: refusal.status) }
+  func answer(to refusal: Refusal, of exchange: Exchange) -> Answer { Answer(status: refusal.status) }
 }
 
 /// A pulse that beats as often as it is asked.

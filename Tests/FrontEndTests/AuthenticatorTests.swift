@@ -1,5 +1,6 @@
 import FanfareCore
 import Foundation
+import HTTPServer
 import NIOHTTP1
 import Testing
 

@@ -7,6 +7,7 @@ import Synchronization
 import Testing
 
 @testable import FrontEnd
+@testable import HTTPServer
 
 @Suite(.timeLimit(.minutes(2))) struct HtpasswdTests {
   // Made with `htpasswd -nbB`, `mkpasswd -m yescrypt`, `mkpasswd -m sha512crypt -R 1000` and `openssl passwd -6`, at

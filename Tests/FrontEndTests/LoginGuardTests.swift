@@ -1,5 +1,6 @@
 import FanfareCore
 import Foundation
+import HTTPServer
 import Operations
 import Support
 import Testing

@@ -41,7 +41,7 @@ import Testing
       dependencies: Harness.Setup().dependencies(over: temporary.registry), operations: Self.operations,
       logger: TestKafka.quietLogger)
     // The document describes HEAD once for all GET routes.
-    let routes = frontEnd.routes.routes.filter { !$0.hasPrefix("HEAD ") }
+    let routes = frontEnd.routes.names
     let described = Set(
       document.operations.flatMap { operation in
         operation.prefixes.map { "\(operation.method.rawValue) \($0)\(operation.path)" }

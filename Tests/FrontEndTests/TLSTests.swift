@@ -10,6 +10,7 @@ import Synchronization
 import Testing
 
 @testable import FrontEnd
+@testable import HTTPServer
 
 /// The listener with TLS, over real connections.
 @Suite(.timeLimit(.minutes(2))) struct TLSTests {

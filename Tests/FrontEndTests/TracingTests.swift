@@ -20,14 +20,10 @@ import Testing
 
   private static let send = #"{"to":{"user":"TAG-MARK"},"message":{"body":"BODY-MARK"}}"#
 
-  /// `answersDirectly`: both ways of a send through the front end.
-  @Test(arguments: [true, false]) func recordContinuesTheCallersTraceBelowTheAcceptance(answersDirectly: Bool)
-    async throws
-  {
+  @Test func recordContinuesTheCallersTraceBelowTheAcceptance() async throws {
     let (spans, sink) = (RecordedSpans(), RecordingSink())
     try await Harness.run({
       $0.sink = sink
-      $0.configuration.answersDirectly = answersDirectly
       $0.tracing = Tracing(sink: spans, sampleRatio: 0)
     }) { app in
       for _ in 0..<2 {
@@ -49,12 +45,9 @@ import Testing
   }
 
   /// Without a `traceparent` it has no meaning (Trace Context §3.3.1.1).
-  @Test(arguments: [true, false]) func malformedTracestateIsDropped(answersDirectly: Bool) async throws {
+  @Test func malformedTracestateIsDropped() async throws {
     let sink = RecordingSink()
-    try await Harness.run({
-      $0.sink = sink
-      $0.configuration.answersDirectly = answersDirectly
-    }) { app in
+    try await Harness.run({ $0.sink = sink }) { app in
       let parent = ("traceparent", Self.traceparent)
       for headers in [
         [parent, ("tracestate", "nonsense")], [("tracestate", "a=1")],

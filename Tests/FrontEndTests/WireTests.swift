@@ -117,11 +117,12 @@ import Testing
     }
   }
 
-  /// The parser takes a received buffer apart before anything is answered.
+  /// The parser takes a received buffer apart before anything is answered that takes a task.
   @Test func pipelinedRequestsAreLimited() async throws {
     try await Harness.run { app in
       let text = try await RawConnection.exchange(
-        String(repeating: "GET / HTTP/1.1\r\nHost: x\r\n\r\n", count: 5000), port: app.port)
+        String(repeating: "GET /api/sends HTTP/1.1\r\nHost: x\r\n\(authorization)\r\n\r\n", count: 5000), port: app.port
+      )
       let answers = RawConnection.split(text)
       #expect((128..<5000).contains(answers.count))
       let closings = answers.map { $0.head.lowercased().contains("\r\nconnection: close") }

@@ -3,7 +3,7 @@ import NIOCore
 import NIOEmbedded
 import NIOHTTP1
 
-@testable import FrontEnd
+@testable import HTTPServer
 
 /// A caller's connection that receives anything, in two reads, and answers each request that it hands over.
 struct ServerInput {
@@ -37,7 +37,7 @@ struct ServerInput {
     let requests = HTTP1Connection(
       connection,
       limits: HTTP1Connection.Limits(wholeBodySize: 4096, bodyTimeout: .seconds(10), maximumDiscard: 65_536),
-      budgets: budgets, life: life, isSecure: false, direct: nil)
+      budgets: budgets, life: life, application: Answering())
     let pipeline = channel.pipeline.syncOperations
     // Fails only on a closed channel.
     guard
@@ -57,7 +57,8 @@ struct ServerInput {
       head: HTTP2Head.Limits(fieldSize: 4096, size: 8192, count: 64), bodySize: 65_536, bodyTimeout: .seconds(10),
       writeTimeout: .seconds(10))
     let requests = HTTP2Connection(
-      connection, limits: limits, budgets: budgets, life: life, table: table, isSecure: false, direct: nil)
+      connection, limits: limits, budgets: budgets, life: life, table: table,
+      application: Answering())
     // Fails only on a closed channel.
     guard (try? channel.pipeline.syncOperations.addHandler(requests)) != nil else { return }
     receive(Self.preface, input) {
@@ -103,4 +104,11 @@ struct ServerInput {
     precondition(budgets.bodies.taken == 0, "the bodies of a closed connection are still held")
     precondition(budgets.answers.taken == 0, "the answers of a closed connection are still held")
   }
+}
+
+/// Has every request answered later.
+private struct Answering: Application {
+  func begin(_ exchange: inout Exchange) -> Reply { .later { _ in Answer(status: .ok) } }
+
+  func answer(to fault: RequestFault, requestID: String?) -> Answer { Answer(status: .badRequest) }
 }

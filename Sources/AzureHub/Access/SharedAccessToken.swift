@@ -2,6 +2,7 @@ import Crypto
 import FanfareCore
 import FoundationEssentials
 import FrontEnd
+import HTTPServer
 
 /// A token of Azure: `SharedAccessSignature sr=…&sig=…&se=…&skn=…`, with its parts in any order.
 ///
@@ -37,8 +38,8 @@ struct SharedAccessToken: Hashable, Sendable {
       else { return nil }
     }
     guard let resource = parts["sr"], let se = parts["se"], let seconds = Int64(se), (0...1 << 40).contains(seconds),
-      let signature = parts["sig"].flatMap({ ProtocolRequest.decoded($0) }).flatMap({ Data(base64Encoded: $0) }),
-      let keyName = parts["skn"].flatMap({ ProtocolRequest.decoded($0) })
+      let signature = parts["sig"].flatMap({ Exchange.decoded($0) }).flatMap({ Data(base64Encoded: $0) }),
+      let keyName = parts["skn"].flatMap({ Exchange.decoded($0) })
     else { return nil }
     self.resource = String(resource)
     self.signature = Array(signature)
@@ -58,7 +59,7 @@ struct SharedAccessToken: Hashable, Sendable {
   /// components of its path. Scheme, port and letter case play no part, and the resource's query neither. The
   /// client sent `host`, so it proves nothing.
   func covers(host: String, path: String, names: [String]) -> Bool {
-    guard let text = ProtocolRequest.decoded(resource), let scheme = text.firstRange(of: "://") else { return false }
+    guard let text = Exchange.decoded(resource), let scheme = text.firstRange(of: "://") else { return false }
     let rest = text[scheme.upperBound...].prefix { $0 != "?" && $0 != "#" }
     let own = Self.name(ofHost: rest.prefix { $0 != "/" })
     guard own == Self.name(ofHost: host) || names.contains(where: { Self.name(ofHost: $0) == own }) else {
@@ -79,6 +80,6 @@ struct SharedAccessToken: Hashable, Sendable {
   }
 
   private static func components(_ path: some StringProtocol) -> [String] {
-    path.split(separator: "/").map { (ProtocolRequest.decoded($0) ?? String($0)).lowercased() }
+    path.split(separator: "/").map { (Exchange.decoded($0) ?? String($0)).lowercased() }
   }
 }

@@ -1,8 +1,7 @@
 import FanfareCore
 import FrontEnd
+import HTTPServer
 import HTTPTypes
-import HummingbirdCore
-import NIOCore
 
 /// Answers in Azure's form.
 enum AzureAnswer {
@@ -14,20 +13,18 @@ enum AzureAnswer {
   static let lacksManage = Refusal(.forbidden, "Manage claim is required for this operation.")
 
   /// An answer without a body. Clients expect the type of a document nevertheless.
-  static func empty(_ status: HTTPResponse.Status, location: String? = nil) -> Response {
+  static func empty(_ status: HTTPResponse.Status, location: String? = nil) -> Answer {
     var headers: HTTPFields = [.contentType: xml]
     if let location { headers[.location] = location }
-    return Response(status: status, headers: headers)
+    return Answer(status: status, headers: headers)
   }
 
-  static func document(_ bytes: [UInt8], type: String = xml, status: HTTPResponse.Status = .ok) -> Response {
-    Response(
-      status: status, headers: [.contentType: type, .cacheControl: "no-store"],
-      body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+  static func document(_ bytes: [UInt8], type: String = xml, status: HTTPResponse.Status = .ok) -> Answer {
+    Answer(status: status, headers: [.contentType: type, .cacheControl: "no-store"], body: bytes)
   }
 
   /// Adds the fields that all answers have.
-  static func complete(_ response: inout Response, of request: ProtocolRequest) {
+  static func complete(_ response: inout Answer, of request: Exchange) {
     let id = trackingID(of: request)
     response.headers[.trackingID] = id
     response.headers[.correlationID] = id
@@ -35,7 +32,7 @@ enum AzureAnswer {
   }
 
   /// Answers a refusal.
-  static func answer(to refusal: Refusal, of request: ProtocolRequest, at now: UnixTime) -> Response {
+  static func answer(to refusal: Refusal, of request: Exchange, at now: UnixTime) -> Answer {
     var (status, detail) = (refusal.status, refusal.detail)
     switch refusal.code {
     case .unauthenticated: detail = reason(of: request, at: now)
@@ -44,7 +41,7 @@ enum AzureAnswer {
     case .impossible: status = .badRequest
     default: break
     }
-    var response: Response
+    var response: Answer
     if refusal == lacksRight {
       response = empty(.forbidden)
     } else {
@@ -67,8 +64,8 @@ enum AzureAnswer {
   }
 
   /// Why a request was not authenticated. It tells nothing about hubs and rules.
-  private static func reason(of request: ProtocolRequest, at now: UnixTime) -> String {
-    guard let field = request.request.headers[.authorization] else {
+  private static func reason(of request: Exchange, at now: UnixTime) -> String {
+    guard let field = request.headers[.authorization] else {
       return "MissingToken: The request has no authorization token."
     }
     guard let token = SharedAccessToken(field) else {
@@ -79,8 +76,8 @@ enum AzureAnswer {
   }
 
   /// The id that the client gave the request, or the server's.
-  static func trackingID(of request: ProtocolRequest) -> String {
-    let given = request.request.headers[.trackingID]
+  static func trackingID(of request: Exchange) -> String {
+    let given = request.headers[.trackingID]
     let isPlain = given.map {
       (1...128).contains($0.utf8.count) && $0.utf8.allSatisfy { $0.isLetterOrDigit || "-_.".utf8.contains($0) }
     }

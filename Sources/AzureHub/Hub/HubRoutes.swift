@@ -1,7 +1,7 @@
 import FanfareCore
 import FrontEnd
+import HTTPServer
 import HTTPTypes
-import HummingbirdCore
 
 /// The description of hubs.
 ///
@@ -20,14 +20,14 @@ struct HubRoutes: Sendable {
     ]
   }
 
-  private func describe(_ hub: HubName, _ request: AzureRequest) async -> Response {
+  private func describe(_ hub: HubName, _ request: AzureRequest) async -> Answer {
     let description = HubDescription(
       title: request.hubText, url: request.root, now: operations.clock.now(),
       credentials: await credentials[hub]?.identities() ?? [])
     return AzureAnswer.document(description.document, type: AtomType.entry)
   }
 
-  private func update(_ request: AzureRequest, by caller: Caller) async throws -> Response {
+  private func update(_ request: AzureRequest, by caller: Caller) async throws -> Answer {
     // Without it, Azure makes a new hub.
     guard request.header(.ifMatch) != nil else {
       throw Refusal(.conflict, "SubCode=40900. The hub exists; an update has the header If-Match.")

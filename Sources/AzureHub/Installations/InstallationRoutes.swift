@@ -1,7 +1,7 @@
 import FanfareCore
 import FrontEnd
+import HTTPServer
 import HTTPTypes
-import HummingbirdCore
 
 /// Installations as JSON.
 struct InstallationRoutes: Sendable {
@@ -27,12 +27,12 @@ struct InstallationRoutes: Sendable {
             // Templates and tiles go with the device.
           }
         }
-        return Response(status: .noContent)
+        return Answer(status: .noContent)
       },
     ]
   }
 
-  private func write(_ request: AzureRequest, by caller: Caller) async throws -> Response {
+  private func write(_ request: AzureRequest, by caller: Caller) async throws -> Answer {
     let body = try await request.body(upTo: operations.maximumBodySize)
     let installation = try describing { () throws(InvalidDescription) in
       try InstallationDocument(body, id: request.parameters[0])
@@ -42,7 +42,7 @@ struct InstallationRoutes: Sendable {
     return written(request)
   }
 
-  private func patch(_ request: AzureRequest, by caller: Caller) async throws -> Response {
+  private func patch(_ request: AzureRequest, by caller: Caller) async throws -> Answer {
     let body = try await request.body(upTo: operations.maximumBodySize)
     let patch = try describing { () throws(InvalidDescription) in try AzurePatch(body) }
     for attempt in 1... {
@@ -62,7 +62,7 @@ struct InstallationRoutes: Sendable {
     return written(request)
   }
 
-  private func written(_ request: AzureRequest) -> Response {
+  private func written(_ request: AzureRequest) -> Answer {
     var response = AzureAnswer.empty(.ok)
     response.headers[.contentLocation] = request.location("installations/\(request.parameters[0].percentEncoded)")
     return response

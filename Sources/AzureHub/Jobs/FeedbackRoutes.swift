@@ -1,7 +1,7 @@
 import FanfareCore
 import FrontEnd
+import HTTPServer
 import HTTPTypes
-import HummingbirdCore
 import NIOCore
 
 /// Feedback: the devices that a push service reported as gone, as one file behind a signed URL.
@@ -24,7 +24,7 @@ struct FeedbackRoutes: Sendable {
       },
       AzureRoute(signed: .get, Self.path) { request in
         guard let hub = request.hub else { throw Refusal(.notFound, "There is no such file.") }
-        return Response(
+        return Answer(
           status: .ok, headers: [.contentType: AzureAnswer.xml, .cacheControl: "no-store"],
           body: body(of: hub, in: try downloads.enter(hub)))
       },
@@ -32,8 +32,8 @@ struct FeedbackRoutes: Sendable {
   }
 
   /// Documents one after the other, as Azure writes them, in UTF-8.
-  private func body(of hub: HubName, in place: DownloadGate.Place) -> ResponseBody {
-    ResponseBody { [operations, place] writer in
+  private func body(of hub: HubName, in place: DownloadGate.Place) -> AnswerBody {
+    .inParts { [operations, place] writer in
       defer { withExtendedLifetime(place) {} }
       var last: RemovedRegistration.Position?
       while true {
@@ -48,7 +48,6 @@ struct FeedbackRoutes: Sendable {
         last = page.last?.position
         if page.count < Self.pageSize { break }
       }
-      try await writer.finish(nil)
     }
   }
 }

@@ -1,8 +1,8 @@
 import FanfareCore
 import Foundation
 import FrontEnd
+import HTTPServer
 import HTTPTypes
-import HummingbirdCore
 import NIOCore
 
 /// Jobs: export and import of a hub's registrations.
@@ -58,7 +58,7 @@ struct JobRoutes: Sendable {
 
   private func create(
     _ body: ArraySlice<UInt8>, _ request: AzureRequest, by caller: Caller
-  ) async throws -> Response {
+  ) async throws -> Answer {
     let hub = caller.hubName
     let runner = try requiredRunner()
     let order: AzureJobRequest
@@ -110,14 +110,14 @@ struct JobRoutes: Sendable {
       url: { SignedURL.url("jobs/\(job.id)/\($0.rawValue)", request, hub, operations) })
   }
 
-  private func answer(_ job: AzureJob, _ request: AzureRequest, _ hub: HubName) -> Response {
+  private func answer(_ job: AzureJob, _ request: AzureRequest, _ hub: HubName) -> Answer {
     var document: [UInt8] = []
     append(job, to: &document, request, hub)
     return AzureAnswer.document(document, type: AtomType.entry)
   }
 
   /// A file of results, which is read as the client takes it.
-  private func file(_ request: AzureRequest) async throws -> Response {
+  private func file(_ request: AzureRequest) async throws -> Answer {
     let runner = try requiredRunner()
     guard let hub = request.hub, JobFolder.isID(request.parameters[0]),
       let output = AzureJob.Output(rawValue: request.parameters[1])
@@ -131,7 +131,7 @@ struct JobRoutes: Sendable {
       return (handle, size)
     }
     guard let opened = found else { throw Self.unknown }
-    let body = ResponseBody(contentLength: Int(clamping: opened.size)) { [place] writer in
+    let body = AnswerBody.inParts(length: Int(clamping: opened.size)) { [place] writer in
       defer { withExtendedLifetime(place) {} }
       var rest = Int(clamping: opened.size)
       while rest > 0 {
@@ -140,8 +140,7 @@ struct JobRoutes: Sendable {
         rest -= data.count
         try await writer.write(ByteBuffer(bytes: data))
       }
-      try await writer.finish(nil)
     }
-    return Response(status: .ok, headers: [.contentType: "text/plain; charset=utf-8"], body: body)
+    return Answer(status: .ok, headers: [.contentType: "text/plain; charset=utf-8"], body: body)
   }
 }

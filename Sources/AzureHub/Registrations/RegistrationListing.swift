@@ -1,6 +1,7 @@
 import FanfareCore
 import FoundationEssentials
 import FrontEnd
+import HTTPServer
 
 /// A request for a page of registrations: all of them, those with a handle, or those with a tag.
 struct RegistrationListing: Sendable {
@@ -31,7 +32,7 @@ struct RegistrationListing: Sendable {
     }
     // Clients name it ChannelUri on all platforms, and some encode its value twice.
     let platforms = service.platform == .wns ? Platform.allCases : [service.platform]
-    let decoded = ProtocolRequest.decoded(handle[...]) ?? handle
+    let decoded = Exchange.decoded(handle[...]) ?? handle
     let audiences = (decoded == handle ? [handle] : [handle, decoded]).flatMap { handle in
       platforms.filter { DeviceHandle.problem(with: handle, platform: $0) == nil }.map {
         Audience.device($0, handle: DeviceHandle.normalized(handle, platform: $0))

@@ -1,7 +1,7 @@
 import FanfareCore
 import FrontEnd
+import HTTPServer
 import HTTPTypes
-import HummingbirdCore
 
 /// The media types of Atom as Azure writes them.
 enum AtomType {
@@ -74,7 +74,7 @@ struct RegistrationRoutes: Sendable {
   private func write(
     _ name: String, _ id: RegistrationID, _ request: AzureRequest, if condition: RegistrationCondition? = nil,
     by caller: Caller
-  ) async throws -> Response {
+  ) async throws -> Answer {
     let description = try RegistrationDescription(reading: try await request.body(upTo: operations.maximumBodySize))
     let stored = try await operations.complete(
       description.request(id: id, hub: caller.hubName), if: condition, by: caller)
@@ -84,7 +84,7 @@ struct RegistrationRoutes: Sendable {
     return response
   }
 
-  private func answer(_ entry: RegistrationEntry, to request: AzureRequest) -> Response {
+  private func answer(_ entry: RegistrationEntry, to request: AzureRequest) -> Answer {
     var response = AzureAnswer.document(
       entry.document(link: request.location(ofRegistration:)), type: AtomType.entry)
     response.headers[.eTag] = "W/\"\(entry.tag)\""
@@ -93,8 +93,8 @@ struct RegistrationRoutes: Sendable {
 
   /// Answers 412 if the condition of the change does not hold.
   private func unlessChanged(
-    _ request: AzureRequest, _ change: () async throws -> Response
-  ) async throws -> Response {
+    _ request: AzureRequest, _ change: () async throws -> Answer
+  ) async throws -> Answer {
     do { return try await change() } catch let error as RegistryError where error.code == .changed {
       let status = HTTPResponse.Status.preconditionFailed
       return AzureAnswer.document(
@@ -107,7 +107,7 @@ struct RegistrationRoutes: Sendable {
 
   private func list(
     _ listing: RegistrationListing, _ request: AzureRequest, by caller: Caller
-  ) async throws -> Response {
+  ) async throws -> Answer {
     let page = try await listing.page(of: operations.registry, hub: caller.hubName)
     let entries = page.rows.map { RegistrationEntry($0, isOlder: request.isOlder) }
     var feed: [UInt8] = []

@@ -1,11 +1,11 @@
 import FanfareCore
 import FrontEnd
+import HTTPServer
 import HTTPTypes
-import HummingbirdCore
 
 /// A request in Azure's protocol: `/{hub}/messages?api-version=2020-06&direct`.
 struct AzureRequest: Sendable {
-  let original: ProtocolRequest
+  let original: Exchange
   /// The hub as the path names it; it may not exist.
   let hubText: String
   /// The hub that is meant by it; nil if there is none.
@@ -19,7 +19,7 @@ struct AzureRequest: Sendable {
   /// Names in lower case.
   private let query: [(name: String, value: String)]
 
-  init(_ request: ProtocolRequest, _ target: AzureTarget, hub: HubName?, parameters: [String]) throws(Refusal) {
+  init(_ request: Exchange, _ target: AzureTarget, hub: HubName?, parameters: [String]) throws(Refusal) {
     original = request
     (hubText, self.hub, prefix, self.parameters) = (target.hub, hub, target.prefix, parameters)
     segments = target.segments
@@ -34,7 +34,7 @@ struct AzureRequest: Sendable {
 
   /// The first value of a header field; nil if it is missing or empty.
   func header(_ name: HTTPField.Name) -> String? {
-    original.request.headers[name].flatMap { $0.isEmpty ? nil : $0 }
+    original.headers[name].flatMap { $0.isEmpty ? nil : $0 }
   }
 
   /// The version of the protocol that the client asks for; the newest if it names none.
@@ -42,7 +42,7 @@ struct AzureRequest: Sendable {
 
   /// The root of all hubs as a URL: `https://ns.example.com`.
   var server: String {
-    "\(original.isSecure ? "https" : "http")://\(original.request.head.authority ?? "localhost")\(prefix)"
+    "\(original.isSecure ? "https" : "http")://\(original.authority ?? "localhost")\(prefix)"
   }
 
   /// The root of the hub as a URL: `https://ns.example.com/hub`.
@@ -55,7 +55,7 @@ struct AzureRequest: Sendable {
   }
 
   /// The whole body. Throws `.tooLarge` if it has more than `limit` bytes.
-  func body(upTo limit: Int) async throws -> ArraySlice<UInt8> { try await original.body(upTo: limit) }
+  func body(upTo limit: Int) async throws -> ArraySlice<UInt8> { try await original.bytes(upTo: limit) }
 }
 
 /// The target of a request: an optional prefix, the hub, and the path below it.
@@ -73,10 +73,10 @@ struct AzureTarget: Sendable {
 
   /// Divides a path; nil if it does not begin with the prefix or has a malformed escape. Letter case, repeated slashes
   /// and one at the end play no part.
-  init?(path: String, prefix: [String]) {
+  init?(path: Substring, prefix: [String]) {
     var segments: [String] = []
     for part in path.split(separator: "/") {
-      guard let segment = ProtocolRequest.decoded(part) else { return nil }
+      guard let segment = Exchange.decoded(part) else { return nil }
       segments.append(segment)
     }
     guard segments.count >= prefix.count,

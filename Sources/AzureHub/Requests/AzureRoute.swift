@@ -1,11 +1,11 @@
 import FanfareCore
 import FrontEnd
+import HTTPServer
 import HTTPTypes
-import HummingbirdCore
 
 /// A route below a hub: method, pattern, the right that it needs, and what it does.
 struct AzureRoute: Sendable {
-  typealias Handler = @Sendable (AzureRequest, Caller) async throws -> Response
+  typealias Handler = @Sendable (AzureRequest, Caller) async throws -> Answer
 
   let method: HTTPRequest.Method
   /// The components of the path in lower case; those in braces stand for any text.
@@ -13,7 +13,7 @@ struct AzureRoute: Sendable {
   let right: SharedAccessRight
   let handle: Handler
   /// Answers a request whose URL is signed, and which needs no token then; see `SignedURL`.
-  var handleSigned: (@Sendable (AzureRequest) async throws -> Response)?
+  var handleSigned: (@Sendable (AzureRequest) async throws -> Answer)?
 
   /// `pattern` is a path below the hub such as `messages/{id}`; empty for the hub itself.
   init(_ method: HTTPRequest.Method, _ pattern: String, _ right: SharedAccessRight, _ handle: @escaping Handler) {
@@ -26,7 +26,7 @@ struct AzureRoute: Sendable {
   /// A route whose URLs are signed; with a token it needs the right to manage.
   init(
     signed method: HTTPRequest.Method, _ pattern: String,
-    _ handle: @escaping @Sendable (AzureRequest) async throws -> Response
+    _ handle: @escaping @Sendable (AzureRequest) async throws -> Answer
   ) {
     self.method = method
     components = pattern.split(separator: "/").map(String.init)

@@ -1,7 +1,7 @@
 import FanfareCore
 import FrontEnd
+import HTTPServer
 import HTTPTypes
-import HummingbirdCore
 
 /// Sends, at once or later.
 struct SendRoutes: Sendable {
@@ -22,9 +22,9 @@ struct SendRoutes: Sendable {
     ]
   }
 
-  private func send(_ request: AzureRequest, by caller: Caller) async throws -> Response {
+  private func send(_ request: AzureRequest, by caller: Caller) async throws -> Answer {
     let body = try await request.body(upTo: operations.maximumBodySize)
-    let headers = request.original.request.headers
+    let headers = request.original.headers.fields
     let notification = try Notification(of: headers, body: body, at: operations.clock.now())
     var (fields, handle): (SendFields, String?) = (notification.fields, nil)
     if request.has("direct") {
@@ -49,9 +49,9 @@ struct SendRoutes: Sendable {
   }
 
   /// Sends to each of several devices: a send for each, under one id.
-  private func sendBatch(_ request: AzureRequest, by caller: Caller) async throws -> Response {
+  private func sendBatch(_ request: AzureRequest, by caller: Caller) async throws -> Answer {
     let body = try await request.body(upTo: operations.maximumBatchSize)
-    let headers = request.original.request.headers
+    let headers = request.original.headers.fields
     let batch = try DirectBatch(body, type: headers[.contentType] ?? "")
     guard batch.notification.count <= operations.maximumBodySize else {
       throw Refusal(.tooLarge, "The notification has more than \(operations.maximumBodySize) bytes.")
@@ -71,9 +71,9 @@ struct SendRoutes: Sendable {
       .created, location: request.location("messages/$batch/\(notificationID)", flags: ["direct"]))
   }
 
-  private func schedule(_ request: AzureRequest, by caller: Caller) async throws -> Response {
+  private func schedule(_ request: AzureRequest, by caller: Caller) async throws -> Answer {
     let body = try await request.body(upTo: operations.maximumBodySize)
-    let headers = request.original.request.headers
+    let headers = request.original.headers.fields
     guard let time = headers[.scheduleTime] else {
       throw Refusal(.malformedRequest, "The header ServiceBusNotification-ScheduleTime is missing.")
     }
@@ -96,7 +96,7 @@ struct SendRoutes: Sendable {
   private static let handleWithoutDirect = Refusal(
     .malformedRequest, "ServiceBusNotification-DeviceHandle needs the parameter direct.")
 
-  private func cancel(_ request: AzureRequest, by caller: Caller) async throws -> Response {
+  private func cancel(_ request: AzureRequest, by caller: Caller) async throws -> Answer {
     let unknown = Refusal(.notFound, "The scheduled notification does not exist, or it is due.")
     guard let id = request.parameters.first.flatMap({ SendID($0) }) else { throw unknown }
     do {

@@ -1,7 +1,7 @@
 import FanfareCore
 import FrontEnd
+import HTTPServer
 import HTTPTypes
-import HummingbirdCore
 
 /// The states and outcomes of sends.
 struct TelemetryRoutes: Sendable {
@@ -26,7 +26,7 @@ struct TelemetryRoutes: Sendable {
     ]
   }
 
-  private func details(_ request: AzureRequest, by caller: Caller) async throws -> Response {
+  private func details(_ request: AzureRequest, by caller: Caller) async throws -> Answer {
     guard let id = request.parameters.first.flatMap({ NotificationID($0) }) else { throw Self.unknown }
     let reports = try await reports(of: id, hub: caller.hubName)
     let now = operations.clock.now()
@@ -43,7 +43,7 @@ struct TelemetryRoutes: Sendable {
     return AzureAnswer.document(details.document)
   }
 
-  private func errors(_ request: AzureRequest) async throws -> Response {
+  private func errors(_ request: AzureRequest) async throws -> Answer {
     guard let hub = request.hub, let id = request.parameters.first.flatMap({ NotificationID($0) }) else {
       throw Self.unknown
     }

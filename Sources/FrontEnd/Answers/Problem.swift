@@ -1,8 +1,7 @@
 package import FanfareCore
+import HTTPServer
 package import HTTPTypes
-import Hummingbird
 import Logging
-import NIOCore
 import NIOHTTP1
 import RDKafka
 
@@ -53,10 +52,7 @@ struct Problem {
   }
 
   /// The complete answer.
-  var response: Response {
-    Response(
-      status: refusal.code.answer.status, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(bytes: document)))
-  }
+  var answer: Answer { Answer(status: refusal.status, headers: headers, body: document) }
 }
 
 /// The kinds of failure of a request.
@@ -229,13 +225,12 @@ extension Refusal {
     case let error as JSONError: self.init(error)
     case let error as AuthenticationError: self.init(error)
     case let error as TooManyReads: self.init(error)
-    case is NIOTooManyBytesError: self.init(.tooLarge, "the body is larger than this route accepts")
+    case let fault as RequestFault: self.init(fault)
     case is HTTPParserError: self.init(.malformedRequest, "the body is not well-formed HTTP")
     case is CancellationError:
       self.init(.overloaded, "the server is stopping; send the request again")
       // The usual cause is a client that has gone.
       isCausedByCaller = true
-    case let error as HTTPError: self.init(error)
     default: self.init(.internalError, "the server failed to handle the request")
     }
   }
@@ -293,14 +288,16 @@ extension Refusal {
     }
   }
 
-  /// Errors of the framework occur only outside the front end's own routes.
-  private init(_ error: HTTPError) {
-    switch error.status {
-    case .notFound: self.init(.notFound, "there is no such route")
-    case .contentTooLarge: self.init(.tooLarge, "the body is larger than this route accepts")
-    case .unsupportedMediaType: self.init(.unsupportedMediaType, "this route does not accept the body's media type")
-    case let status where status.kind == .clientError: self.init(.malformedRequest, "the request is not well-formed")
-    default: self.init(.internalError, "the server failed to handle the request")
-    }
+  init(_ fault: RequestFault) {
+    let code: ProblemCode =
+      switch fault.kind {
+      case .malformed: .malformedRequest
+      case .notImplemented: .notImplemented
+      case .headersTooLarge: .headersTooLarge
+      case .overloaded: .overloaded
+      case .timeout: .requestTimeout
+      case .outcomeUnknown: .outcomeUnknown
+      }
+    self.init(code, fault.detail)
   }
 }

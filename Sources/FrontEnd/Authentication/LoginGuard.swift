@@ -1,4 +1,5 @@
 import FanfareCore
+import HTTPServer
 import Synchronization
 
 /// Limits failed logins of each address, of each user at an address, and of each user, in bounded memory.

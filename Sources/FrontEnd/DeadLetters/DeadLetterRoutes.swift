@@ -1,6 +1,6 @@
 import FanfareCore
+import HTTPServer
 import HTTPTypes
-import Hummingbird
 import Operations
 
 /// The routes to list, see and redrive dead letters.
@@ -14,39 +14,47 @@ struct DeadLetterRoutes: Sendable {
   let hubs: [HubName]
   let maximumBodySize: Int
 
-  /// Adds the routes to a hub's root.
-  func add(to routes: some RouterMethods<FrontEndContext>) {
-    routes.on(.listDeadLetters, admittedBy: access) { request, _, caller in
-      let query = try DeadLetterQuery(try Query(of: request), isVisible: isVisible(in: caller.hub.name))
-      return .json(
-        try await asking { () throws(DeadLetterError) in try await store.list(query) }
-          .json(hasCounts: query.before == nil), isPrivate: true)
+  var routes: [Route] {
+    [
+      // Those who may redrive letters must see which ones.
+      Route(.get, "api/dead-letters", [.readAll, .operate]) { try await list($0, by: $1) },
+      Route(.get, "api/dead-letters/{id}", [.readAll, .operate]) { try await read($0, by: $1) },
+      Route(.post, "api/dead-letters/redrive", [.operate]) { try await redrive($0, by: $1) },
+    ]
+  }
+
+  private func list(_ exchange: Exchange, by caller: Caller) async throws -> Answer {
+    let query = try DeadLetterQuery(try Query(of: exchange), isVisible: isVisible(in: caller.hub.name))
+    return .json(
+      try await asking { () throws(DeadLetterError) in try await store.list(query) }
+        .json(hasCounts: query.before == nil), isPrivate: true)
+  }
+
+  private func read(_ exchange: Exchange, by caller: Caller) async throws -> Answer {
+    guard let place = exchange.parameters["id"].flatMap({ LogPlace(id: $0) }),
+      let letter = try await asking({ () throws(DeadLetterError) in try await store.letter(at: place) }),
+      isVisible(in: caller.hub.name)(letter)
+    else { throw Refusal(.notFound, "there is no such dead letter") }
+    return .json(letter.json(at: place), isPrivate: true)
+  }
+
+  private func redrive(_ exchange: Exchange, by caller: Caller) async throws -> Answer {
+    try MediaType.json.require(of: exchange)
+    let body = try RedriveBody(try await exchange.bytes(upTo: maximumBodySize))
+    let order = RedriveOrder(
+      selection: body.selection, after: body.after, isDryRun: body.isDryRun, isRepeated: body.isRepeated,
+      isVisible: isVisible(in: caller.hub.name))
+    func record(_ count: Int) {
+      guard !body.isDryRun else { return }
+      access.security.record(.deadLettersRedriven, for: exchange, by: caller, details: ["count": "\(count)"])
     }
-    routes.on(.readDeadLetter, admittedBy: access) { _, context, caller in
-      guard let place = context.parameters["id"].flatMap({ LogPlace(id: $0) }),
-        let letter = try await asking({ () throws(DeadLetterError) in try await store.letter(at: place) }),
-        isVisible(in: caller.hub.name)(letter)
-      else { throw Refusal(.notFound, "there is no such dead letter") }
-      return .json(letter.json(at: place), isPrivate: true)
-    }
-    routes.on(.redriveDeadLetters, admittedBy: access) { request, context, caller in
-      try MediaType.json.require(of: request)
-      let body = try RedriveBody(try await request.bytes(upTo: maximumBodySize))
-      let order = RedriveOrder(
-        selection: body.selection, after: body.after, isDryRun: body.isDryRun, isRepeated: body.isRepeated,
-        isVisible: isVisible(in: caller.hub.name))
-      func record(_ count: Int) {
-        guard !body.isDryRun else { return }
-        access.security.record(.deadLettersRedriven, for: context, by: caller, details: ["count": "\(count)"])
-      }
-      do throws(DeadLetterError) {
-        let outcome = try await store.redrive(order)
-        record(outcome.redriven)
-        return .json(outcome.json(of: order), isPrivate: true)
-      } catch {
-        if case .interrupted(let count, _) = error { record(count) }
-        throw Refusal(error)
-      }
+    do throws(DeadLetterError) {
+      let outcome = try await store.redrive(order)
+      record(outcome.redriven)
+      return .json(outcome.json(of: order), isPrivate: true)
+    } catch {
+      if case .interrupted(let count, _) = error { record(count) }
+      throw Refusal(error)
     }
   }
 

@@ -1,5 +1,3 @@
-import Hummingbird
-
 /// The description of all routes: the OpenAPI document `GET /openapi.json`, and `GET /docs`, the page that shows it.
 ///
 /// The document is written by hand; tests compare it with the routes. The page is made in the browser from the
@@ -12,11 +10,4 @@ enum Description {
     "docs/page.css": StaticFile(contentType: "text/css; charset=utf-8", bytes: PackageResources.docs_css),
     "docs/page.js": StaticFile(contentType: "text/javascript; charset=utf-8", bytes: PackageResources.docs_js),
   ]
-
-  /// Adds the routes, which belong to the process, not to a hub.
-  static func add(to routes: some RouterMethods<FrontEndContext>) {
-    for (path, file) in files {
-      routes.get(RouterPath(path)) { request, _ in file.answer(request) }
-    }
-  }
 }

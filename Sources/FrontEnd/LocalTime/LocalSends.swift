@@ -1,5 +1,6 @@
 import FanfareCore
-import Hummingbird
+import HTTPServer
+import HTTPTypes
 
 /// Divides a send in local time into scheduled sends, one for each moment at which a time zone in use has that time.
 struct LocalSends: Sendable {
@@ -17,7 +18,7 @@ struct LocalSends: Sendable {
   /// settled, the same answer. Throws what `SendIntake.accept` throws.
   func accept(
     _ submission: Submission, at time: LocalSendTime, under claim: SendClaim?, by caller: Caller
-  ) async throws -> Response {
+  ) async throws -> Answer {
     let hub = caller.hub.name
     if let claim, try await isHeld(claim, time, hub: hub) {
       if !claim.isSettled { try await idempotency.settle(claim) }
@@ -38,14 +39,14 @@ struct LocalSends: Sendable {
     if let claim { try await idempotency.settle(claim) }
     return Self.answer(
       parts.map { part, submission in
-        Answer(
+        AcceptedPart(
           id: submission.send.id, at: submission.send.acceptedAt,
           zones: part.zones.isEmpty ? [time.defaultZone] : part.zones, isRest: part.zones.isEmpty)
       })
   }
 
   /// A part as it is answered.
-  private struct Answer {
+  private struct AcceptedPart {
     let id: SendID
     let at: UnixTime
     let zones: [String]
@@ -62,8 +63,8 @@ struct LocalSends: Sendable {
   }
 
   /// The parts under a claim: of all that there may be, those in the schedule.
-  private func accepted(under claim: SendClaim, _ time: LocalSendTime, hub: HubName) async throws -> [Answer] {
-    var answers: [Answer] = []
+  private func accepted(under claim: SendClaim, _ time: LocalSendTime, hub: HubName) async throws -> [AcceptedPart] {
+    var answers: [AcceptedPart] = []
     let possible = try await zones(of: hub) + TimeZoneName.all
     for part in LocalPart.all(of: time, zones: possible) {
       guard let held = try await intake.schedule.scheduled(claim.sendID(line: part.line), hub: hub) else { continue }
@@ -71,7 +72,7 @@ struct LocalSends: Sendable {
       if !part.zones.isEmpty, case .expression(let expression) = held.send.audience {
         zones = expression.tags.compactMap(TimeZoneName.named)
       }
-      answers.append(Answer(id: held.send.id, at: held.due, zones: zones, isRest: part.zones.isEmpty))
+      answers.append(AcceptedPart(id: held.send.id, at: held.due, zones: zones, isRest: part.zones.isEmpty))
     }
     return answers
   }
@@ -82,7 +83,7 @@ struct LocalSends: Sendable {
       .compactMap(TimeZoneName.named)
   }
 
-  private static func answer(_ parts: [Answer]) -> Response {
+  private static func answer(_ parts: [AcceptedPart]) -> Answer {
     let document = JSONWriter.object(capacity: 64 + parts.count * 160) {
       $0.member("state", SendReport.State.scheduled.rawValue)
       $0.array("parts", parts) { json, part in

@@ -1,11 +1,10 @@
 import FanfareCore
+import HTTPServer
 import HTTPTypes
-import Hummingbird
 import Logging
 
 /// The app-compatible routes for sends to one user, with visible text or with a secure payload.
 struct NotificationRoutes: Sendable {
-  let access: AccessControl
   let intake: SendIntake
   let idempotency: Idempotency
   let secure: any SecurePayloadStore
@@ -13,24 +12,49 @@ struct NotificationRoutes: Sendable {
   let clock: any WallClock
   let maximumBodySize: Int
   let securePayloadLifetime: Duration
+  let logger: Logger
 
-  /// Adds the routes to a hub's root.
-  func add(to routes: some RouterMethods<FrontEndContext>) {
-    routes.on(.notify, admittedBy: access) { request, _, caller in
-      try await caller.hub.metrics.countingRefusals { try await notify(request, by: caller) }
-    }
-    routes.on(.notifySecurely, admittedBy: access) { request, context, caller in
-      try await caller.hub.metrics.countingRefusals { try await notifySecurely(request, context, by: caller) }
-    }
-    routes.on(.readSecurePayload, admittedBy: access) { try await read($0, $1, by: $2) }
+  var routes: [Route] {
+    [
+      .direct(.post, "api/notifications", [.sendUser]) { exchange, caller in
+        try caller.hub.metrics.countingRefusals { try notify(exchange, by: caller) }
+      },
+      Route(.post, "api/notifications/secure", [.sendUser]) { exchange, caller in
+        try await caller.hub.metrics.countingRefusals { try await notifySecurely(exchange, by: caller) }
+      },
+      Route(.get, "api/notifications/{id}", [.device]) { try await read($0, by: $1) },
+    ]
   }
 
-  private func notify(_ request: Request, by caller: Caller) async throws -> Response {
-    let key = try IdempotencyKey(of: request.headers)
-    let (platform, named) = try Self.target(of: try Query(of: request))
-    let message = try await message(in: request)
-    let recipient = try await recipient(named, in: request, hub: caller.hub.name)
-    let origin = SendOrigin(request, by: caller, at: clock.now())
+  private func notify(_ exchange: Exchange, by caller: Caller) throws -> Reply {
+    let key = try IdempotencyKey(of: exchange)
+    let (platform, named) = try Self.target(of: try Query(of: exchange))
+    try MediaType.json.require(of: exchange)
+    guard exchange.body.isAtHand else {
+      return .later { exchange in
+        let message = try Self.message(reading: try await exchange.bytes(upTo: maximumBodySize))
+        return try await notify(named, on: platform, of: message, key, exchange, by: caller)
+      }
+    }
+    let message = try Self.message(reading: try exchange.arrivedBytes(upTo: maximumBodySize))
+    // The registry may have to tell whom a `+` means.
+    if key == nil, exchange.target.query?.utf8.contains(UInt8(ascii: "+")) == false,
+      let mailbox = exchange.memory?.mailbox
+    {
+      let origin = SendOrigin(exchange, by: caller, at: clock.now())
+      let submission = try Submission(
+        notifying: named, on: platform, of: message, id: Identities.send(at: origin.receivedAt), from: origin)
+      if mailbox.take(submission, of: exchange, by: caller, state: nil) { return .taken }
+    }
+    return .later { try await notify(named, on: platform, of: message, key, $0, by: caller) }
+  }
+
+  private func notify(
+    _ named: String, on platform: Platform, of message: String, _ key: IdempotencyKey?, _ exchange: Exchange,
+    by caller: Caller
+  ) async throws -> Answer {
+    let recipient = try await recipient(named, in: exchange, hub: caller.hub.name)
+    let origin = SendOrigin(exchange, by: caller, at: clock.now())
     let id = try await idempotency.run(
       key, for: Fingerprint("notifications", platform.name, named, message), by: caller,
       at: origin.receivedAt, id: Identities.send(at: origin.receivedAt)
@@ -50,14 +74,15 @@ struct NotificationRoutes: Sendable {
   }
 
   private func notifySecurely(
-    _ request: Request, _ context: FrontEndContext, by caller: Caller
-  ) async throws -> Response {
-    let key = try IdempotencyKey(of: request.headers)
-    let named = try Self.recipient(in: try Query(of: request))
-    let payload = try await message(in: request)
-    let recipient = try await recipient(named, in: request, hub: caller.hub.name)
+    _ exchange: Exchange, by caller: Caller
+  ) async throws -> Answer {
+    let key = try IdempotencyKey(of: exchange)
+    let named = try Self.recipient(in: try Query(of: exchange))
+    try MediaType.json.require(of: exchange)
+    let payload = try Self.message(reading: try await exchange.bytes(upTo: maximumBodySize))
+    let recipient = try await recipient(named, in: exchange, hub: caller.hub.name)
     let lifetime = securePayloadLifetime
-    let origin = SendOrigin(request, by: caller, at: clock.now())
+    let origin = SendOrigin(exchange, by: caller, at: clock.now())
     let send = try await idempotency.run(
       key, for: Fingerprint("notifications/secure", named, payload), by: caller,
       at: origin.receivedAt, id: Identities.send(at: origin.receivedAt)
@@ -80,7 +105,7 @@ struct NotificationRoutes: Sendable {
       } catch {
         // With a key, another request with the same key may have announced the payload, or will.
         if key == nil, isCharged, Refusal(describing: error).isCertain {
-          if isStored { isStored = await !discard(id, caller: caller, context: context) }
+          if isStored { isStored = await !discard(id, caller: caller, exchange) }
           let now = clock.now()
           if !isStored {
             caller.hub.quotas.refund(bytes, of: .storedBytes, to: caller.user, after: now - origin.receivedAt, at: now)
@@ -92,11 +117,11 @@ struct NotificationRoutes: Sendable {
     return recipient.answer(AcceptedSend(id: send, hub: caller.hub, state: nil))
   }
 
-  private func read(_ request: Request, _ context: FrontEndContext, by caller: Caller) async throws -> Response {
+  private func read(_ exchange: Exchange, by caller: Caller) async throws -> Answer {
     // HEAD has no body in its answer, so it does not count as delivery.
-    guard let id = context.parameters["id"].flatMap({ SecurePayloadID(String($0)) }),
+    guard let id = exchange.parameters["id"].flatMap({ SecurePayloadID(String($0)) }),
       let payload = try await secure.read(
-        id, hub: caller.hub.name, recipient: caller.user, isDelivered: request.method != .head, at: clock.now())
+        id, hub: caller.hub.name, recipient: caller.user, isDelivered: exchange.method != .head, at: clock.now())
     else { throw Refusal(.notFound, "there is no such notification") }
     let body = JSONWriter.object {
       $0.member("Id", payload.id)
@@ -107,15 +132,15 @@ struct NotificationRoutes: Sendable {
   }
 
   /// Deletes a payload that was not announced. Returns whether it is deleted.
-  private func discard(_ id: SecurePayloadID, caller: Caller, context: FrontEndContext) async -> Bool {
+  private func discard(_ id: SecurePayloadID, caller: Caller, _ exchange: Exchange) async -> Bool {
     do {
       try await secure.discard(id, hub: caller.hub.name)
       return true
     } catch {
-      context.logger.warning(
+      logger.warning(
         "Unannounced secure payload could not be deleted; it stays until it expires",
         metadata: [
-          LogKeys.securePayload: "\(id)", LogKeys.hub: "\(caller.hub.name)", LogKeys.requestID: "\(context.requestID)",
+          LogKeys.securePayload: "\(id)", LogKeys.hub: "\(caller.hub.name)", LogKeys.requestID: "\(exchange.id)",
         ])
       return false
     }
@@ -123,10 +148,10 @@ struct NotificationRoutes: Sendable {
 
   /// The user that `to_tag` means. A `+` that is not escaped stands for a space, as in form encoding, if only the user
   /// with the space in the name has a device; otherwise, and while the registry is away, it stands for itself.
-  private func recipient(_ name: String, in request: Request, hub: HubName) async throws -> Recipient {
-    let parameter = request.uri.query?.split(separator: "&").first { $0.hasPrefix("to_tag=") }
+  private func recipient(_ name: String, in exchange: Exchange, hub: HubName) async throws -> Recipient {
+    let parameter = exchange.target.query?.split(separator: "&").first { $0.hasPrefix("to_tag=") }
     guard let parameter, parameter.utf8.contains(UInt8(ascii: "+")),
-      let spaced = try Query(String(parameter).replacing("+", with: "%20")).value(of: "to_tag"),
+      let spaced = try Query(parameter.replacing("+", with: "%20")[...]).value(of: "to_tag"),
       UserName.isValid(spaced)
     else { return Recipient(name: name) }
     do {
@@ -147,22 +172,16 @@ struct NotificationRoutes: Sendable {
     /// Whether the request might have meant another one; then the answer tells who it is.
     var wasUnclear = false
 
-    func answer(_ send: AcceptedSend) -> Response {
-      var response = send.response
-      if wasUnclear { response.headers[.recipient] = name.percentEncoded }
-      return response
+    func answer(_ send: AcceptedSend) -> Answer {
+      var answer = send.answer
+      if wasUnclear { answer.headers[.recipient] = name.percentEncoded }
+      return answer
     }
   }
 
   private static func recipient(in query: Query) throws(Refusal) -> String {
     guard let name = try query.userName("to_tag") else { throw Refusal(.invalidParameter, "to_tag is missing") }
     return name
-  }
-
-  /// Reads the body.
-  private func message(in request: Request) async throws -> String {
-    try MediaType.json.require(of: request)
-    return try Self.message(reading: try await request.bytes(upTo: maximumBodySize))
   }
 
   /// Reads the body of a notification: one JSON string.

@@ -1,6 +1,6 @@
 package import FanfareCore
+package import HTTPServer
 import HTTPTypes
-import HummingbirdCore
 import Operations
 
 extension FrontEndOperations {
@@ -11,13 +11,13 @@ extension FrontEndOperations {
   /// Throws a refusal that names a missing member or the scope that the caller lacks, and the errors of stores.
   package func send(
     _ fields: SendFields, heldUntil moment: UnixTime? = nil, identifiedBy pieces: [String], by caller: Caller,
-    _ request: ProtocolRequest
+    _ exchange: Exchange
   ) async throws -> SendID {
     try await caller.hub.metrics.countingRefusals {
-      let key = try IdempotencyKey(of: request.request.headers)
+      let key = try IdempotencyKey(of: exchange)
       let now = clock.now()
       let submission = try await Submission(
-        fields, at: moment, from: SendOrigin(request.request, by: caller, at: now), isRepeatable: key != nil
+        fields, at: moment, from: SendOrigin(exchange, by: caller, at: now), isRepeatable: key != nil
       ).resolved(by: templates)
       return try await idempotency.run(
         key, for: Fingerprint(pieces), by: caller, at: now, id: submission.send.id
@@ -30,14 +30,14 @@ extension FrontEndOperations {
   ///
   /// If one of them fails, others may have been accepted. With an `Idempotency-Key` the request can be repeated.
   package func send(
-    each fields: [SendFields], identifiedBy pieces: [String], by caller: Caller, _ request: ProtocolRequest
+    each fields: [SendFields], identifiedBy pieces: [String], by caller: Caller, _ exchange: Exchange
   ) async throws -> SendID {
     try await caller.hub.metrics.countingRefusals {
-      let key = try IdempotencyKey(of: request.request.headers)
+      let key = try IdempotencyKey(of: exchange)
       for send in fields { try caller.requireScopes(toSend: send) }
       try caller.hub.quotas.requireRoomInBurst(for: fields.count, by: caller.user)
       let now = clock.now()
-      let origin = SendOrigin(request.request, by: caller, at: now)
+      let origin = SendOrigin(exchange, by: caller, at: now)
       var claim: SendClaim?
       if let key { claim = try await idempotency.claim(key, for: Fingerprint(pieces), by: caller, at: now) }
       let batch = claim?.sendID() ?? Identities.send(at: now)
@@ -55,11 +55,11 @@ extension FrontEndOperations {
 
   /// Cancels a scheduled send of the caller's hub.
   /// Throws `.notFound`, and `.alreadyEnded` if it is due or was produced.
-  package func cancelScheduled(_ send: SendID, by caller: Caller, _ request: ProtocolRequest) async throws {
+  package func cancelScheduled(_ send: SendID, by caller: Caller, _ exchange: Exchange) async throws {
     guard let held = try await tracking.schedule.steer(send, hub: caller.hub.name, to: .cancelled, at: clock.now())
     else { throw Refusal(.notFound, "there is no such scheduled send") }
     access.security.record(
-      .sendSteered, for: request.context, by: caller,
+      .sendSteered, for: exchange, by: caller,
       details: ["send.id": send.description, "state": "cancelled", "own": "\(held.send.sender == caller.user)"])
     guard held.state == .cancelled else {
       throw Refusal(.alreadyEnded, "the send is due and can no longer be cancelled")

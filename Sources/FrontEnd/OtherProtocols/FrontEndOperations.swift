@@ -1,6 +1,6 @@
 package import FanfareCore
+package import HTTPServer
 import HTTPTypes
-package import HummingbirdCore
 import Operations
 
 /// The operations behind the front end's routes, for routes of other protocols: with the same quotas, metrics and
@@ -26,10 +26,10 @@ package struct FrontEndOperations: Sendable {
   /// The hub's authenticators check the credentials; an unknown hub is refused as wrong credentials are.
   /// Throws `.unauthenticated`, `.forbidden`, the errors of the authenticators, and those of `handle`.
   package func admit(
-    _ request: ProtocolRequest, with credentials: Credentials?, to hub: String, anyOf scopes: [Scope],
-    by handle: @escaping @Sendable (Caller) async throws -> Response
-  ) async throws -> Response {
-    try await access.admit(request.request, with: credentials, to: hub, request.context, anyOf: scopes, by: handle)
+    _ exchange: Exchange, with credentials: Credentials?, to hub: String, anyOf scopes: [Scope],
+    by handle: @escaping @Sendable (Caller) async throws -> Answer
+  ) async throws -> Answer {
+    try await access.admit(exchange, with: credentials, to: hub, anyOf: scopes, by: handle)
   }
 
   /// Completes a registration; see `DeviceRegistry.complete`.
@@ -57,26 +57,26 @@ package struct FrontEndOperations: Sendable {
   /// Removes a registration of any user; see `DeviceRegistry.remove`.
   package func remove(
     _ registration: Registration, if condition: RegistrationCondition? = nil, by caller: Caller,
-    _ request: ProtocolRequest
+    _ exchange: Exchange
   ) async throws {
     try await registry.remove(
       registration.id, hub: registration.hub, user: registration.user, if: condition, at: clock.now())
     access.security.record(
-      caller.owns(registration) ? .deviceRemoved : .othersDeviceRemoved, for: request.context, by: caller,
+      caller.owns(registration) ? .deviceRemoved : .othersDeviceRemoved, for: exchange, by: caller,
       details: ["registration.id": registration.id.description])
   }
 
   /// Records that a caller replaced the hub's credentials at the push services.
-  package func recordCredentials(of platforms: [Platform], by caller: Caller, _ request: ProtocolRequest) {
+  package func recordCredentials(of platforms: [Platform], by caller: Caller, _ exchange: Exchange) {
     access.security.record(
-      .credentialsReplaced, for: request.context, by: caller,
+      .credentialsReplaced, for: exchange, by: caller,
       details: ["platforms": platforms.map(\.name).joined(separator: ",")])
   }
 
   /// Records that a caller started a job over the registrations of all users.
-  package func recordJob(_ id: String, kind: String, by caller: Caller, _ request: ProtocolRequest) {
+  package func recordJob(_ id: String, kind: String, by caller: Caller, _ exchange: Exchange) {
     access.security.record(
-      .jobStarted, for: request.context, by: caller, details: ["job.id": id, "kind": kind])
+      .jobStarted, for: exchange, by: caller, details: ["job.id": id, "kind": kind])
   }
 
   /// The signature of a URL that stands for a caller's token. It is accepted by all front ends with the same

@@ -46,12 +46,6 @@ struct HubQuotas: Sendable {
     return try await gate.take(count, by: user, within: limit, at: now, asWhole: asWhole)
   }
 
-  /// Whether the front end has a permit of a rate.
-  func hasPermit(_ name: QuotaName, of user: String, at now: UnixTime) -> Bool {
-    guard let limit = policy.limits(of: user).rate(name), let gate = gates[name] else { return true }
-    return gate.hasPermit(of: user, within: limit, at: now)
-  }
-
   /// Takes all permits of a rate if the front end has them. Otherwise returns false and takes none.
   func takeAtOnce(_ count: Int, of name: QuotaName, by user: String, at now: UnixTime) -> Bool {
     guard let limit = policy.limits(of: user).rate(name), let gate = gates[name] else { return true }

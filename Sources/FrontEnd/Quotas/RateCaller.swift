@@ -63,12 +63,6 @@ struct RateCaller {
       && ownArrival <= now.microseconds && blockedUntil <= now && failedUntil <= now
   }
 
-  /// Whether a permit is here.
-  func hasPermit(_ limit: RateLimit, at now: UnixTime) -> Bool {
-    var copy = self
-    return copy.permitsHere(limit, at: now).count > 0
-  }
-
   /// Takes all of `count` permits if they are here. Otherwise returns false and takes none.
   mutating func takeAtOnce(_ count: Int, _ limit: RateLimit, at now: UnixTime) -> Bool {
     let here = permitsHere(limit, at: now)

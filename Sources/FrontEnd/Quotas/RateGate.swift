@@ -68,12 +68,6 @@ final class RateGate: Sendable {
     }
   }
 
-  /// Whether the front end has a permit of the caller.
-  func hasPermit(of user: String, within limit: RateLimit, at now: UnixTime) -> Bool {
-    let key = Array(user.utf8)
-    return state.withLock { ($0.callers[key] ?? RateCaller()).hasPermit(limit, at: now) }
-  }
-
   /// The seconds until a permit is free, if `take` would refuse one without asking the database; nil if it would not.
   /// Throws `RegistryError` if the database is unavailable.
   func wait(of user: String, within limit: RateLimit, at now: UnixTime) throws -> Int? {

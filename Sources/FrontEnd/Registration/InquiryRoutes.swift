@@ -1,5 +1,6 @@
 import FanfareCore
-import Hummingbird
+import HTTPServer
+import HTTPTypes
 
 /// The routes for operators' questions about devices: how many have a tag, and which ones a user has lost and why.
 struct InquiryRoutes: Sendable {
@@ -7,40 +8,44 @@ struct InquiryRoutes: Sendable {
   static let mostCounted = 100_000
   private static let maximumLimit = 200
 
-  let access: AccessControl
   let inquiry: any RegistrationInquiry
   let clock: any WallClock
 
-  /// Adds the routes to a hub's root.
-  func add(to routes: some RouterMethods<FrontEndContext>) {
-    routes.on(.countTag, admittedBy: access) { _, context, caller in
-      guard let tag = context.parameters["tag"].flatMap({ Query.decoded($0.utf8) }), Tag.isAddressable(tag) else {
-        throw Refusal(.invalidParameter, "the tag must be \(Tag.rule), or username: and a user name")
-      }
-      let count = try await inquiry.count(tag: tag, hub: caller.hub.name, limit: Self.mostCounted)
-      let document = JSONWriter.object {
-        $0.member("tag", tag)
-        $0.member("registrations", count)
-        $0.member("isLowerBound", count == Self.mostCounted)
-      }
-      return .json(document, isPrivate: true)
+  var routes: [Route] {
+    [
+      Route(.get, "api/tags/{tag}", [.readAll]) { try await count($0, by: $1) },
+      Route(.get, "api/tombstones", [.readAll]) { try await tombstones($0, by: $1) },
+    ]
+  }
+
+  private func count(_ exchange: Exchange, by caller: Caller) async throws -> Answer {
+    guard let tag = exchange.parameters["tag"].flatMap({ Query.decoded($0.utf8) }), Tag.isAddressable(tag) else {
+      throw Refusal(.invalidParameter, "the tag must be \(Tag.rule), or username: and a user name")
     }
-    routes.on(.listTombstones, admittedBy: access) { request, _, caller in
-      let query = try Query(of: request)
-      try query.requireOnly(["user", "limit", "cursor"])
-      guard let user = try query.userName("user") else { throw Refusal(.invalidParameter, "user is missing") }
-      let limit = try query.limit(upTo: Self.maximumLimit) ?? 50
-      let last = try query.cursor { RemovedRegistration.Position(cursor: $0) }
-      // One more shows whether there is another page.
-      let found = try await inquiry.removed(
-        from: user, hub: caller.hub.name, before: last, limit: limit + 1, at: clock.now())
-      let page = found.prefix(limit)
-      let document = JSONWriter.object(capacity: 64 + page.count * 256) {
-        $0.array("tombstones", page) { json, removed in json.object { removed.write(to: &$0) } }
-        $0.member("next", found.count > limit ? page.last?.position.cursor : nil)
-      }
-      return .json(document, isPrivate: true)
+    let count = try await inquiry.count(tag: tag, hub: caller.hub.name, limit: Self.mostCounted)
+    let document = JSONWriter.object {
+      $0.member("tag", tag)
+      $0.member("registrations", count)
+      $0.member("isLowerBound", count == Self.mostCounted)
     }
+    return .json(document, isPrivate: true)
+  }
+
+  private func tombstones(_ exchange: Exchange, by caller: Caller) async throws -> Answer {
+    let query = try Query(of: exchange)
+    try query.requireOnly(["user", "limit", "cursor"])
+    guard let user = try query.userName("user") else { throw Refusal(.invalidParameter, "user is missing") }
+    let limit = try query.limit(upTo: Self.maximumLimit) ?? 50
+    let last = try query.cursor { RemovedRegistration.Position(cursor: $0) }
+    // One more shows whether there is another page.
+    let found = try await inquiry.removed(
+      from: user, hub: caller.hub.name, before: last, limit: limit + 1, at: clock.now())
+    let page = found.prefix(limit)
+    let document = JSONWriter.object(capacity: 64 + page.count * 256) {
+      $0.array("tombstones", page) { json, removed in json.object { removed.write(to: &$0) } }
+      $0.member("next", found.count > limit ? page.last?.position.cursor : nil)
+    }
+    return .json(document, isPrivate: true)
   }
 }
 

@@ -1,5 +1,6 @@
 import FanfareCore
-import Hummingbird
+import HTTPServer
+import HTTPTypes
 import Operations
 
 /// The routes for devices: the app-compatible ones, and the project's own by registration id and by installation id.
@@ -12,55 +13,54 @@ struct RegistrationRoutes: Sendable {
   let clock: any WallClock
   let maximumBodySize: Int
 
-  /// Adds the routes to a hub's root.
-  func add(to routes: some RouterMethods<FrontEndContext>) {
-    routes.on(.register, admittedBy: access) { request, _, caller in try await register(request, by: caller) }
-    routes.on(.completeRegistration, admittedBy: access) { request, context, caller in
-      _ = try await complete(request, context, by: caller) { body throws(Refusal) in try DeviceBody(ofApp: body) }
-      return Response(status: .ok)
-    }
-    routes.on(.removeOwnRegistration, admittedBy: access) { try await remove($1, by: $2) }
-    routes.on(.listRegistrations, admittedBy: access) { request, _, caller in
-      let listing = try RegistrationListing(try Query(of: request), for: caller)
-      return Response.json(try await listing.page(of: registry, hub: caller.hub.name), isPrivate: true)
-    }
-    routes.on(.replaceRegistration, admittedBy: access) { request, context, caller in
-      let registration = try await complete(request, context, by: caller) { body throws(Refusal) in
-        try DeviceBody(body, of: .registration)
-      }
-      return Response.json(registration.json, isPrivate: true)
-    }
-    routes.on(.replaceInstallation, admittedBy: access) { try await putInstallation($0, $1, by: $2) }
-    routes.on(.patchInstallation, admittedBy: access) { try await patchInstallation($0, $1, by: $2) }
-    add(to: routes, read: .readRegistration, remove: .removeRegistration) {
-      Installation(try await registration($0, in: $1, if: $2), [])
-    }
-    add(to: routes, read: .readInstallation, remove: .removeInstallation, find: installation)
+  var routes: [Route] {
+    [
+      Route(.post, "api/register", [.device]) { try await register($0, by: $1) },
+      Route(.put, "api/register/{id}", [.device]) { exchange, caller in
+        _ = try await complete(exchange, by: caller) { body throws(Refusal) in try DeviceBody(ofApp: body) }
+        return Answer(status: .ok)
+      },
+      Route(.delete, "api/register/{id}", [.device]) { try await remove($0, by: $1) },
+      Route(.get, "api/registrations", [.device, .readAll]) { exchange, caller in
+        let listing = try RegistrationListing(try Query(of: exchange), for: caller)
+        return Answer.json(try await listing.page(of: registry, hub: caller.hub.name), isPrivate: true)
+      },
+      Route(.put, "api/registrations/{id}", [.device]) { exchange, caller in
+        let registration = try await complete(exchange, by: caller) { body throws(Refusal) in
+          try DeviceBody(body, of: .registration)
+        }
+        return Answer.json(registration.json, isPrivate: true)
+      },
+      Route(.put, "api/installations/{id}", [.device]) { try await putInstallation($0, by: $1) },
+      Route(.patch, "api/installations/{id}", [.device]) { try await patchInstallation($0, by: $1) },
+    ] + routes(of: "api/installations/{id}", find: installation)
+      + routes(of: "api/registrations/{id}") { Installation(try await registration($0, in: $1, if: $2), []) }
   }
 
-  /// Adds the routes that read and remove a registration that `find` looks up if it is visible to the caller.
-  private func add(
-    to routes: some RouterMethods<FrontEndContext>, read: ProtectedRoute, remove: ProtectedRoute,
-    find: @escaping @Sendable (FrontEndContext, HubName, (Registration) -> Bool) async throws -> Installation
-  ) {
-    routes.on(read, admittedBy: access) { _, context, caller in
-      Response.json(try await find(context, caller.hub.name) { caller.maySee($0) }.json, isPrivate: true)
+  /// The routes that read and remove a registration that `find` looks up if it is visible to the caller.
+  private func routes(
+    of pattern: String,
+    find: @escaping @Sendable (Exchange, HubName, (Registration) -> Bool) async throws -> Installation
+  ) -> [Route] {
+    let read = Route(.get, pattern, [.device, .readAll]) { exchange, caller in
+      Answer.json(try await find(exchange, caller.hub.name) { caller.maySee($0) }.json, isPrivate: true)
     }
-    routes.on(remove, admittedBy: access) { _, context, caller in
-      let registration = try await find(context, caller.hub.name) { caller.maySee($0) || caller.mayOperate }
+    let remove = Route(.delete, pattern, [.device, .operate]) { exchange, caller in
+      let registration = try await find(exchange, caller.hub.name) { caller.maySee($0) || caller.mayOperate }
         .registration
       try caller.require(anyOf: caller.owns(registration) ? [.device, .operate] : [.operate])
       try await registry.remove(registration.id, hub: registration.hub, user: registration.user, at: clock.now())
       access.security.record(
-        caller.owns(registration) ? .deviceRemoved : .othersDeviceRemoved, for: context, by: caller,
+        caller.owns(registration) ? .deviceRemoved : .othersDeviceRemoved, for: exchange, by: caller,
         details: ["registration.id": registration.id.description])
-      return Response(status: .noContent)
+      return Answer(status: .noContent)
     }
+    return [read, remove]
   }
 
   /// Issues an id for a handle, or with a body registers an installation.
-  private func register(_ request: Request, by caller: Caller) async throws -> Response {
-    let handle = try Query(of: request).value(of: "handle")
+  private func register(_ exchange: Exchange, by caller: Caller) async throws -> Answer {
+    let handle = try Query(of: exchange).value(of: "handle")
     // The platform is not known yet: only handles that are valid on no platform are refused.
     if let handle,
       handle.utf8.count > DeviceHandle.maximumLength || handle.utf8.contains(where: { $0 < 0x21 || $0 > 0x7E })
@@ -69,8 +69,8 @@ struct RegistrationRoutes: Sendable {
         .invalidParameter, "handle must be at most \(DeviceHandle.maximumLength) characters of visible ASCII")
     }
     // Without a body any media type is accepted: some HTTP libraries set one on every request.
-    if request.announcesBody { try MediaType.json.require(of: request) }
-    let body = try await request.bytes(upTo: maximumBodySize)
+    if exchange.bodyLength.isAnnounced { try MediaType.json.require(of: exchange) }
+    let body = try await exchange.bytes(upTo: maximumBodySize)
     if body.isEmpty { return try await issue(handle, to: caller) }
     let installation = try AppInstallationBody(body)
     try await charge(caller)
@@ -82,7 +82,7 @@ struct RegistrationRoutes: Sendable {
     return .json(registration.json)
   }
 
-  private func issue(_ handle: String?, to caller: Caller) async throws -> Response {
+  private func issue(_ handle: String?, to caller: Caller) async throws -> Answer {
     try await charge(caller)
     let id = try await registry.issue(hub: caller.hub.name, handle: handle == "" ? nil : handle, at: clock.now())
     var body: [UInt8] = []
@@ -92,13 +92,13 @@ struct RegistrationRoutes: Sendable {
 
   /// Completes an issued id, or replaces its registration.
   private func complete(
-    _ request: Request, _ context: FrontEndContext, by caller: Caller,
+    _ exchange: Exchange, by caller: Caller,
     read: (ArraySlice<UInt8>) throws(Refusal) -> DeviceBody
   ) async throws -> Registration {
-    try MediaType.json.require(of: request)
-    let body = try read(try await request.bytes(upTo: maximumBodySize))
+    try MediaType.json.require(of: exchange)
+    let body = try read(try await exchange.bytes(upTo: maximumBodySize))
     // Anything but an id was never issued.
-    guard let id = context.registrationID else {
+    guard let id = exchange.registrationID else {
       throw Refusal(.gone, "there is no such registration id; ask for a new one")
     }
     try await charge(caller)
@@ -109,22 +109,22 @@ struct RegistrationRoutes: Sendable {
       at: clock.now())
   }
 
-  private func remove(_ context: FrontEndContext, by caller: Caller) async throws -> Response {
-    guard let id = context.registrationID else { throw Self.unknownRegistration }
+  private func remove(_ exchange: Exchange, by caller: Caller) async throws -> Answer {
+    guard let id = exchange.registrationID else { throw Self.unknownRegistration }
     try await registry.remove(id, hub: caller.hub.name, user: caller.user, at: clock.now())
     access.security.record(
-      .deviceRemoved, for: context, by: caller, details: ["registration.id": id.description])
-    return Response(status: .ok)
+      .deviceRemoved, for: exchange, by: caller, details: ["registration.id": id.description])
+    return Answer(status: .ok)
   }
 
   private func putInstallation(
-    _ request: Request, _ context: FrontEndContext, by caller: Caller
-  ) async throws -> Response {
-    try MediaType.json.require(of: request)
-    guard let installation = context.installationID else {
+    _ exchange: Exchange, by caller: Caller
+  ) async throws -> Answer {
+    try MediaType.json.require(of: exchange)
+    guard let installation = exchange.installationID else {
       throw Refusal(.invalidParameter, "the installation's id must be \(Tag.installationRule)")
     }
-    let body = try DeviceBody(try await request.bytes(upTo: maximumBodySize), of: .installation)
+    let body = try DeviceBody(try await exchange.bytes(upTo: maximumBodySize), of: .installation)
     try await charge(caller, rows: 1 + body.templates.count)
     let registration = try await registry.install(
       InstallationRequest(
@@ -135,12 +135,12 @@ struct RegistrationRoutes: Sendable {
   }
 
   private func patchInstallation(
-    _ request: Request, _ context: FrontEndContext, by caller: Caller
-  ) async throws -> Response {
-    try MediaType.jsonPatch.require(of: request)
-    let patch = try InstallationPatch(try await request.bytes(upTo: maximumBodySize))
+    _ exchange: Exchange, by caller: Caller
+  ) async throws -> Answer {
+    try MediaType.jsonPatch.require(of: exchange)
+    let patch = try InstallationPatch(try await exchange.bytes(upTo: maximumBodySize))
     for attempt in 0..<Self.attempts {
-      let former = try await installation(context, in: caller.hub.name) { caller.maySee($0) || caller.mayOperate }
+      let former = try await installation(exchange, in: caller.hub.name) { caller.maySee($0) || caller.mayOperate }
       guard caller.owns(former.registration) else {
         throw Refusal(.forbidden, "only its user may change an installation")
       }
@@ -158,18 +158,18 @@ struct RegistrationRoutes: Sendable {
 
   /// Returns the registration of the path's id if it is visible to the caller.
   private func registration(
-    _ context: FrontEndContext, in hub: HubName, if isVisible: (Registration) -> Bool
+    _ exchange: Exchange, in hub: HubName, if isVisible: (Registration) -> Bool
   ) async throws -> Registration {
-    guard let id = context.registrationID, let found = try await registry.registration(id, hub: hub), isVisible(found)
+    guard let id = exchange.registrationID, let found = try await registry.registration(id, hub: hub), isVisible(found)
     else { throw Self.unknownRegistration }
     return found
   }
 
   /// Returns the path's installation if it is visible to the caller.
   private func installation(
-    _ context: FrontEndContext, in hub: HubName, if isVisible: (Registration) -> Bool
+    _ exchange: Exchange, in hub: HubName, if isVisible: (Registration) -> Bool
   ) async throws -> Installation {
-    guard let id = context.installationID,
+    guard let id = exchange.installationID,
       let found = Installation(try await registry.registrations(ofInstallation: id, hub: hub)),
       isVisible(found.registration)
     else { throw Refusal(.notFound, "there is no such installation") }
@@ -185,7 +185,7 @@ struct RegistrationRoutes: Sendable {
   private static let unknownRegistration = Refusal(.notFound, "there is no such registration")
 }
 
-extension FrontEndContext {
+extension Exchange {
   /// The registration id in the path; nil if it is not a UUID.
   fileprivate var registrationID: RegistrationID? { parameters["id"].flatMap { RegistrationID(String($0)) } }
 

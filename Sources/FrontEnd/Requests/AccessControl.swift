@@ -1,10 +1,12 @@
 import FanfareCore
+import HTTPServer
 import HTTPTypes
-import Hummingbird
+import NIOCore
 import Operations
+import Synchronization
 
 /// Finds a request's hub and caller, and checks that the caller's scopes admit it to the route.
-/// Every route of `ProtectedRoute` is called by it.
+/// It begins every route that needs credentials.
 ///
 /// An unknown hub is answered as wrong credentials are, in the same time: the credentials are checked by the
 /// authenticators of a hub that exists, and the result is dropped. So the answer does not tell which hubs there are.
@@ -40,32 +42,57 @@ struct AccessControl: Sendable {
     self.challenges = challenges
   }
 
-  /// Handles a request of a caller whose scopes admit it to the route, and records refusals.
+  /// Begins a request of a caller whose scopes admit it to the route, and records refusals.
   ///
-  /// Throws `.unauthenticated`, `.forbidden`, the errors of the authenticators, and those of `handle`.
-  func handle(
-    _ request: Request, _ context: FrontEndContext, to route: ProtectedRoute,
-    by handle: @escaping @Sendable (Request, FrontEndContext, Caller) async throws -> Response
-  ) async throws -> Response {
-    let (caller, session) = try await authenticate(request, context)
-    return try await recordingRefusals(of: caller, context) {
-      if let session { try cookie.requireToken(request, session) }
+  /// If the connection remembers the caller and nothing has to be read or reserved, `begin` is called at once; otherwise
+  /// by a task, after the caller is authenticated. Throws `.unauthenticated`, `.forbidden`, the errors of the
+  /// authenticators, and those of `begin`.
+  func admit(_ exchange: Exchange, to route: Route, begin: @escaping Route.Begin) throws -> Reply {
+    guard !route.takesRead, exchange.isSmall, let caller = remembered(exchange) else {
+      return .later { try await handle($0, route, begin) }
+    }
+    do {
       if !route.scopes.isEmpty { try caller.require(anyOf: route.scopes) }
-      var response = try await perform(request, context, by: caller, takesRead: route.takesRead) {
-        try await handle(request, context, caller)
+      let reply = try begin(exchange, caller)
+      guard case .later(let work) = reply else { return reply }
+      return finishing(of: caller, work)
+    } catch {
+      // To be charged for.
+      guard exchange.bodyPermits == 0 else { return finishing(of: caller) { _ in throw error } }
+      record(error, of: caller, exchange)
+      throw error
+    }
+  }
+
+  private func finishing(
+    of caller: Caller, _ work: @escaping @Sendable (Exchange) async throws -> Answer
+  ) -> Reply {
+    .later { exchange in
+      try await recordingRefusals(of: caller, exchange) {
+        try await perform(exchange, by: caller, takesRead: false) { try await work(exchange) }
       }
-      // An open page asks for the pulse every second, also while it is unattended.
-      if let session, route.path != ProtectedRoute.readPulse.path { try cookie.renew(&response, session, context) }
-      return response
+    }
+  }
+
+  private func handle(_ exchange: Exchange, _ route: Route, _ begin: @escaping Route.Begin) async throws -> Answer {
+    let (caller, session) = try await authenticate(exchange)
+    return try await recordingRefusals(of: caller, exchange) {
+      if let session { try cookie.requireToken(exchange, session) }
+      if !route.scopes.isEmpty { try caller.require(anyOf: route.scopes) }
+      var answer = try await perform(exchange, by: caller, takesRead: route.takesRead) {
+        try await begin(exchange, caller).answer(to: exchange)
+      }
+      if let session, route.renewsSession { try cookie.renew(&answer, session, exchange) }
+      return answer
     }
   }
 
   /// Whether the caller of a request that is being answered would be admitted again: its credentials may have been
   /// revoked since.
-  func admits(_ request: Request, _ context: FrontEndContext, to route: ProtectedRoute) async -> Bool {
+  func admits(_ exchange: Exchange, anyOf scopes: [Scope]) async -> Bool {
     do {
-      let (caller, _) = try await authenticate(request, context)
-      if !route.scopes.isEmpty { try caller.require(anyOf: route.scopes) }
+      let (caller, _) = try await authenticate(exchange)
+      try caller.require(anyOf: scopes)
       return true
     } catch {
       return false
@@ -74,19 +101,19 @@ struct AccessControl: Sendable {
 
   /// See `FrontEndOperations.admit`.
   func admit(
-    _ request: Request, with credentials: Credentials?, to hub: String, _ context: FrontEndContext,
-    anyOf scopes: [Scope], by handle: @escaping @Sendable (Caller) async throws -> Response
-  ) async throws -> Response {
+    _ exchange: Exchange, with credentials: Credentials?, to hub: String,
+    anyOf scopes: [Scope], by handle: @escaping @Sendable (Caller) async throws -> Answer
+  ) async throws -> Answer {
     guard let credentials else {
-      security.record(.unauthenticated, for: context)
+      security.record(.unauthenticated, for: exchange)
       throw unauthenticated("credentials are required")
     }
-    let caller = try await authenticate(credentials, context, to: hub, isOfPage: false) { _, _, _ in }
-    return try await recordingRefusals(of: caller, context) {
+    let caller = try await authenticate(credentials, exchange, to: hub, isOfPage: false) { _, _, _ in }
+    return try await recordingRefusals(of: caller, exchange) {
       if !scopes.isEmpty { try caller.require(anyOf: scopes) }
       // The quota is meant for one user, and such a caller acts for all of an app: it has one only as an exception.
-      let takesRead = request.method.takesRead && caller.hub.quotas.policy.isException(caller.user)
-      return try await perform(request, context, by: caller, takesRead: takesRead) { try await handle(caller) }
+      let takesRead = exchange.method.takesRead && caller.hub.quotas.policy.isException(caller.user)
+      return try await perform(exchange, by: caller, takesRead: takesRead) { try await handle(caller) }
     }
   }
 
@@ -96,16 +123,18 @@ struct AccessControl: Sendable {
   /// A large body that is refused for its content counts as a send for each 64 KiB, because nothing else is charged for
   /// reading it. From a caller without permits none is read.
   private func perform(
-    _ request: Request, _ context: FrontEndContext, by caller: Caller, takesRead: Bool,
-    _ handle: @escaping @Sendable () async throws -> Response
-  ) async throws -> Response {
-    let (quotas, size) = (caller.hub.quotas, request.bodyPermits)
+    _ exchange: Exchange, by caller: Caller, takesRead: Bool,
+    _ handle: @escaping @Sendable () async throws -> Answer
+  ) async throws -> Answer {
+    let (quotas, size) = (caller.hub.quotas, exchange.bodyPermits)
     if takesRead { try await quotas.charge(1, to: .reads, of: caller.user, at: clock.now()) }
     if size > 0 { try quotas.requireProspect(of: .sends, by: caller.user, at: clock.now()) }
     do {
       return try await ReadCaller.$current.withValue(ReadCaller(hub: caller.hub.name, user: caller.user)) {
-        guard request.method == .get || request.method == .head else { return try await handle() }
-        return try await context.answer.whileAwaited(handle)
+        guard let pending = exchange.pending, exchange.method == .get || exchange.method == .head else {
+          return try await handle()
+        }
+        return try await pending.whileAwaited(handle)
       }
     } catch {
       if size > 0, Refusal(describing: error).code.isOfContent {
@@ -116,96 +145,104 @@ struct AccessControl: Sendable {
   }
 
   private func recordingRefusals(
-    of caller: Caller, _ context: FrontEndContext, _ handle: () async throws -> Response
-  ) async throws -> Response {
+    of caller: Caller, _ exchange: Exchange, _ handle: () async throws -> Answer
+  ) async throws -> Answer {
     do {
       return try await handle()
     } catch {
-      switch Refusal(describing: error).code {
-      case .forbidden: security.record(.forbidden, for: context, by: caller)
-      case .overQuota: security.record(.overQuota, for: context, by: caller)
-      default: break
-      }
+      record(error, of: caller, exchange)
       throw error
+    }
+  }
+
+  private func record(_ error: any Error, of caller: Caller, _ exchange: Exchange) {
+    switch Refusal(describing: error).code {
+    case .forbidden: security.record(.forbidden, for: exchange, by: caller)
+    case .overQuota: security.record(.overQuota, for: exchange, by: caller)
+    default: break
     }
   }
 
   /// Authenticates credentials that are not in the header section: those of a person who logs in with a page.
-  func logIn(_ credentials: Credentials, _ context: FrontEndContext) async throws -> Caller {
-    try await authenticate(credentials, context, to: Self.hubName(context), isOfPage: true) { _, _, _ in }
+  func logIn(_ credentials: Credentials, _ exchange: Exchange) async throws -> Caller {
+    try await authenticate(credentials, exchange, to: Self.hubName(exchange), isOfPage: true) { _, _, _ in }
   }
 
-  private func authenticate(
-    _ request: Request, _ context: FrontEndContext
-  ) async throws -> (Caller, SessionKey.Session?) {
+  private func authenticate(_ exchange: Exchange) async throws -> (Caller, SessionKey.Session?) {
     // An `Authorization` field is there on purpose.
-    let session = request.headers[.authorization] == nil ? cookie.session(of: request) : nil
-    let isOfPage = session != nil || SessionCookie.isOfPage(request)
-    guard let credentials = session?.credentials ?? credentials(of: request, context) else {
-      security.record(.unauthenticated, for: context)
+    let session = exchange.headers.key.authorization == nil ? cookie.session(of: exchange) : nil
+    let isOfPage = session != nil || SessionCookie.isOfPage(exchange)
+    guard let credentials = session?.credentials ?? credentials(of: exchange) else {
+      security.record(.unauthenticated, for: exchange)
       throw unauthenticated("credentials are required", isOfPage: isOfPage)
     }
-    if let session, session.hub.rawValue != Self.hubName(context) {
+    if let session, session.hub.rawValue != Self.hubName(exchange) {
       throw unauthenticated("the session belongs to another hub; log in to this one", isOfPage: true)
     }
-    let caller = try await authenticate(credentials, context, to: Self.hubName(context), isOfPage: isOfPage) {
+    let caller = try await authenticate(credentials, exchange, to: Self.hubName(exchange), isOfPage: isOfPage) {
       caller, validity, admission in
       // Nothing is remembered of a session: its cookie changes, and its requests need the token.
       guard session == nil else { return }
-      context.connection.remember(
-        RememberedCaller(
-          credentials: request.headers[.authorization].map(CredentialsDigest.init),
-          forwardedFor: context.connection.isProxy ? request.headers[.forwardedFor] : nil,
-          caller: caller, login: admission.login, validity: validity))
+      let entry = RememberedCaller(
+        credentials: exchange.headers.key.authorization.map(CredentialsDigest.init),
+        forwardedFor: exchange.connection.isProxy ? exchange.headers.key.forwardedFor : nil,
+        caller: caller, login: admission.login, validity: validity)
+      exchange.memory?.callers.withLock { $0.add(entry) }
     }
     return (caller, session)
   }
 
-  private static func hubName(_ context: FrontEndContext) -> String {
-    context.parameters["hub"].map(String.init) ?? HubName.default.rawValue
+  private static func hubName(_ exchange: Exchange) -> String {
+    exchange.parameters["hub"].map(String.init) ?? HubName.default.rawValue
   }
 
   /// `remember` is called with a caller that is valid for further requests.
   private func authenticate(
-    _ credentials: Credentials, _ context: FrontEndContext, to name: String, isOfPage: Bool,
+    _ credentials: Credentials, _ exchange: Exchange, to name: String, isOfPage: Bool,
     remember: (Caller, Validity, LoginGuard.Admission) -> Void
   ) async throws -> Caller {
     let admission: LoginGuard.Admission
     do {
-      admission = try logins.admit(credentials, hub: name, from: context.clientAddress)
+      admission = try logins.admit(credentials, hub: name, from: exchange.clientAddress)
     } catch {
-      record(.loginRefused, credentials, context)
+      record(.loginRefused, credentials, exchange)
       throw error
     }
     let hub = HubName(name).flatMap { hubs[$0] }
     do {
-      let origin = LoginOrigin(address: context.clientAddress, isKnown: admission.isKnown)
+      let origin = LoginOrigin(address: exchange.clientAddress, isKnown: admission.isKnown)
       if let (caller, validity) = try await check(credentials, origin, hub) {
         logins.succeed(admission)
-        context.connection.becomeKnown()
+        exchange.connection.becomeKnown()
         if let validity { remember(caller, validity, admission) }
         return caller
       }
     } catch AuthenticationError.notFetched {
       // Probably an invented key id; its flood must leave a trail.
-      record(.loginFailed, credentials, context)
+      record(.loginFailed, credentials, exchange)
       logins.suspect(admission)
       throw AuthenticationError.notFetched
     } catch {
       logins.abandon(admission)
       throw error
     }
-    record(.loginFailed, credentials, context)
+    record(.loginFailed, credentials, exchange)
     try logins.fail(admission)
     await charge(admission, credentials, hub)
     throw unauthenticated("the credentials are wrong", after: credentials, isOfPage: isOfPage)
   }
 
-  /// Returns the caller that a connection's last requests with the same fields were authenticated as, if the router's
-  /// way would authenticate it again without waiting and without counting anything.
-  func remembered(_ fields: RequestFields, in hub: HubName, on connection: ClientConnection) -> Caller? {
-    guard let entry = connection.remembered(fields, in: hub), entry.validity.isValid else { return nil }
-    if let login = entry.login, !logins.isKnown(login) { return nil }
+  /// Returns the caller that the connection's last requests with the same fields were authenticated as, if the request
+  /// would be authenticated again without waiting and without counting anything.
+  private func remembered(_ exchange: Exchange) -> Caller? {
+    let key = exchange.headers.key
+    guard !key.isUnusual, key.authorization != nil || !key.hasCookie, let memory = exchange.memory,
+      let hub = exchange.parameters["hub"].map({ HubName(String($0)) }) ?? HubName.default
+    else { return nil }
+    let forwardedFor = exchange.connection.isProxy ? key.forwardedFor : nil
+    guard let entry = memory.callers.withLock({ $0.find(key.authorization, forwardedFor, hub) }),
+      entry.validity.isValid, entry.login.map({ logins.isKnown($0) }) ?? true
+    else { return nil }
     return entry.caller
   }
 
@@ -244,16 +281,16 @@ struct AccessControl: Sendable {
   }
 
   /// The `Authorization` field if there is one, otherwise the client's certificate.
-  private func credentials(of request: Request, _ context: FrontEndContext) -> Credentials? {
-    if let field = request.headers[.authorization] { return Credentials(field) }
-    return context.clientCertificate.map(Credentials.certificate)
+  private func credentials(of exchange: Exchange) -> Credentials? {
+    if let field = exchange.headers.key.authorization { return Credentials(field) }
+    return exchange.clientCertificate.map(Credentials.certificate)
   }
 
-  private func record(_ event: SecurityLog.Event, _ credentials: Credentials, _ context: FrontEndContext) {
+  private func record(_ event: SecurityLog.Event, _ credentials: Credentials, _ exchange: Exchange) {
     var user: String?
     if case .basic(let basic) = credentials { user = basic.user }
     security.record(
-      event, requestID: context.requestID, address: context.clientAddress.description, user: user,
+      event, requestID: exchange.id, address: exchange.clientAddress.description, user: user,
       details: ["credentials": credentials.description])
   }
 
@@ -290,11 +327,18 @@ extension Credentials {
 extension SecurityLog {
   /// Records an event of a request, with its caller if it is known.
   func record(
-    _ event: Event, for context: FrontEndContext, by caller: Caller? = nil,
+    _ event: Event, for exchange: Exchange, by caller: Caller? = nil,
     details: @autoclosure () -> [String: String] = [:]
   ) {
     record(
-      event, requestID: context.requestID, address: context.clientAddress.description, user: caller?.user,
+      event, requestID: exchange.id, address: exchange.clientAddress.description, user: caller?.user,
       hub: caller?.hub.name.rawValue, details: details())
+  }
+}
+
+extension Exchange {
+  /// Whether the body is at hand and may be read on the event loop, without a permit for its size.
+  fileprivate var isSmall: Bool {
+    if case .whole(let bytes) = body { bytes.readableBytes <= 1 << 16 } else { false }
   }
 }

@@ -1,4 +1,5 @@
 import FanfareCore
+import HTTPServer
 import Metrics
 
 /// A hub with its metrics and quotas. A class, because each request hands it on several times.
@@ -9,19 +10,20 @@ final class HubEntry: Sendable {
   let quotas: HubQuotas
   /// Nil: sends are not traced.
   let tracing: Tracing?
+  /// The path of this hub's sends.
+  private let sends: String
 
   init(_ hub: FrontEndHub, quotas store: any CallerQuotaStore, tracing: Tracing? = nil) {
     self.tracing = tracing
     name = hub.name
+    sends = hub.name == .default ? "/api/sends/" : "/hubs/\(hub.name)/api/sends/"
     authenticators = hub.authenticators
     metrics = HubMetrics(hub: hub.name)
     quotas = HubQuotas(hub.quotas, hub: hub.name, store: store)
   }
 
   /// Returns the path of a send of this hub.
-  func location(of send: SendID) -> String {
-    name == .default ? "/api/sends/\(send)" : "/hubs/\(name)/api/sends/\(send)"
-  }
+  func location(of send: SendID) -> String { sends + send.description }
 }
 
 /// The counters of one hub.
@@ -49,6 +51,18 @@ struct HubMetrics: Sendable {
 
   /// Counts a refused send.
   func refuse(_ code: ProblemCode) { refused[code]?.increment() }
+
+  /// Begins to accept one send, and counts a refusal, at once or later.
+  func countingRefusals(_ begin: () throws -> Reply) throws -> Reply {
+    do {
+      let reply = try begin()
+      guard case .later(let work) = reply else { return reply }
+      return .later { exchange in try await countingRefusals { try await work(exchange) } }
+    } catch {
+      refuse(Refusal(describing: error).code)
+      throw error
+    }
+  }
 
   /// Runs an operation that accepts one send, and counts a refusal if it throws.
   func countingRefusals<Value>(_ operation: () async throws -> Value) async throws -> Value {

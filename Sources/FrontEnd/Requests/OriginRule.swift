@@ -1,5 +1,5 @@
+import HTTPServer
 import HTTPTypes
-import Hummingbird
 
 /// Refuses requests that a browser makes on behalf of somebody else's page with credentials that it adds by itself.
 ///
@@ -11,32 +11,32 @@ struct OriginRule: Sendable {
   let allowed: Set<String>
 
   /// Throws `.forbidden` for a request of a foreign page with ambient credentials, or that makes them.
-  func check(_ request: Request, _ context: FrontEndContext) throws(Refusal) {
+  func check(_ exchange: Exchange) throws(Refusal) {
     // Only browsers send these fields.
-    let (origin, site) = (request.headers[.origin], request.headers[.secFetchSite])
-    guard origin != nil || site != nil, hasAmbientCredentials(request, context) else { return }
+    guard exchange.headers.key.hasOrigin, hasAmbientCredentials(exchange) else { return }
+    let (origin, site) = (exchange.headers[.origin], exchange.headers[.secFetchSite])
     if let origin, allowed.contains(origin) { return }
-    guard site != "cross-site", site != "same-site", isOwn(origin, of: request) else {
+    guard site != "cross-site", site != "same-site", isOwn(origin, of: exchange) else {
       throw Refusal(.forbidden, "requests of other sites' pages are refused; api.allowedOrigins can name exceptions")
     }
   }
 
-  private func hasAmbientCredentials(_ request: Request, _ context: FrontEndContext) -> Bool {
-    if request.method == .post, request.uri.path.hasSuffix("/" + SessionRoutes.path) { return true }
-    guard let field = request.headers[.authorization] else {
+  private func hasAmbientCredentials(_ exchange: Exchange) -> Bool {
+    if exchange.method == .post, exchange.path.hasSuffix("/" + SessionRoutes.path) { return true }
+    guard let field = exchange.headers.key.authorization else {
       // A link on another site may lead to the operations page, and the browser then adds cookies of this site or of
       // its parent domain. The other site cannot read the answer, and changes also need the session's token.
-      let changes = ![.get, .head, .options].contains(request.method)
-      return context.clientCertificate != nil || (changes && request.headers[.cookie] != nil)
+      let changes = ![.get, .head, .options].contains(exchange.method)
+      return exchange.clientCertificate != nil || (changes && exchange.headers.key.hasCookie)
     }
     return field.utf8.prefix(6).elementsEqual("basic ".utf8) { $0 | 0x20 == $1 | 0x20 }
   }
 
   /// Whether the origin is the server's own: a page of the address to which the request goes, or none.
-  private func isOwn(_ origin: String?, of request: Request) -> Bool {
+  private func isOwn(_ origin: String?, of exchange: Exchange) -> Bool {
     guard let origin else { return true }
     // `null` is the origin of a sandboxed page.
-    guard let start = origin.firstRange(of: "://")?.upperBound, let host = request.head.authority else { return false }
+    guard let start = origin.firstRange(of: "://")?.upperBound, let host = exchange.authority else { return false }
     // The scheme is not compared: a proxy may end TLS.
     return origin[start...].lowercased() == host.lowercased()
   }

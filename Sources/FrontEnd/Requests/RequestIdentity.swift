@@ -6,11 +6,8 @@ import Synchronization
 enum RequestIdentity {
   private enum Subject {}
 
-  /// Returns the caller's `X-Request-Id` if it is valid, else a new UUID.
-  /// Valid ids have 1 to 128 characters that need no quoting.
-  static func requestID(of headers: HTTPFields) -> String { requestID(given: headers[.requestID]) }
-
-  /// Returns the value of `X-Request-Id` if it is valid, else a new UUID.
+  /// Returns the value of `X-Request-Id` if it is valid, else a new UUID. Valid ids have 1 to 128 characters that need
+  /// no quoting.
   static func requestID(given: String?) -> String {
     if let given, isPlain(given) { return given }
     return Identities.random(of: Subject.self).description
@@ -54,10 +51,7 @@ enum RequestIdentity {
 }
 
 extension HTTPField.Name {
-  // The initialiser returns nil only for invalid field names; these literals are valid.
-  static let requestID = HTTPField.Name("X-Request-Id")!
-  static let traceparent = HTTPField.Name("traceparent")!
-  static let tracestate = HTTPField.Name("tracestate")!
+  // The initialiser returns nil only for invalid field names; this literal is valid.
   static let idempotencyKey = HTTPField.Name("Idempotency-Key")!
 }
 

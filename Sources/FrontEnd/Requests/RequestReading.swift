@@ -1,6 +1,6 @@
 import FanfareCore
+import HTTPServer
 import HTTPTypes
-import Hummingbird
 import NIOCore
 
 /// The decoded query parameters of a request.
@@ -10,10 +10,10 @@ struct Query {
   private(set) var parameters: [(name: String, value: String)] = []
 
   /// Parses a request's query. Throws if a percent escape is malformed or the result is not UTF-8.
-  init(of request: Request) throws(Refusal) { try self.init(request.uri.query) }
+  init(of exchange: Exchange) throws(Refusal) { try self.init(exchange.target.query) }
 
   /// Parses the text behind the `?` of a request target.
-  init(_ query: String?) throws(Refusal) {
+  init(_ query: Substring?) throws(Refusal) {
     guard let query else { return }
     for part in query.utf8.split(separator: UInt8(ascii: "&")) {
       let end = part.firstIndex(of: UInt8(ascii: "=")) ?? part.endIndex
@@ -147,12 +147,12 @@ struct MediaType {
 
   /// Throws `.unsupportedMediaType` unless the body has one of the types in UTF-8, without a content coding.
   /// A request without a body needs no type.
-  func require(of request: Request) throws(Refusal) {
-    guard request.headers[.contentEncoding] == nil else {
+  func require(of exchange: Exchange) throws(Refusal) {
+    guard !exchange.headers.key.hasContentEncoding else {
       throw Refusal(.unsupportedMediaType, "Content-Encoding is not supported; send the body as it is")
     }
-    guard let field = request.headers[.contentType] else {
-      guard !request.announcesBody else {
+    guard let field = exchange.headers.key.contentType else {
+      guard !exchange.bodyLength.isAnnounced else {
         throw Refusal(.unsupportedMediaType, "Content-Type is missing; it must be \(names[0])")
       }
       return
@@ -176,43 +176,41 @@ struct MediaType {
   }
 }
 
-extension Int {
-  /// The value of a `Content-Length` field, which the parsers have checked. A larger one than an `Int` is the largest.
-  init?(contentLength text: String) {
-    let digits = text.utf8.filter { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
-    guard !digits.isEmpty else { return nil }
-    self = Int(String(decoding: digits, as: UTF8.self)) ?? .max
-  }
-}
-
-extension Request {
-  /// Whether the header section announces a body of at least one byte, or of unknown length.
-  var announcesBody: Bool {
-    headers[.transferEncoding] != nil || (headers[.contentLength].map { $0 != "0" } ?? false)
-  }
-
+extension Exchange {
   /// The size of a large body in permits: one for each 64 KiB of more than that, as for 1 MiB if the size is unknown. 0
   /// for other bodies.
   var bodyPermits: Int {
-    guard mayExceed(1 << 16) else { return 0 }
-    return min(headers[.contentLength].flatMap { Int($0) } ?? 1 << 20, 1 << 24) >> 16
-  }
-
-  /// Whether the body may have more than `size` bytes.
-  func mayExceed(_ size: Int) -> Bool {
-    headers[.transferEncoding] != nil || headers[.contentLength].map { Int($0) ?? .max > size } ?? false
-  }
-
-  /// Returns the whole body.
-  /// Throws `.tooLarge` if it has more than `limit` bytes, if possible before reading it.
-  func bytes(upTo limit: Int) async throws -> ArraySlice<UInt8> {
-    func tooLarge() -> Refusal { Refusal(.tooLarge, "the body has more than \(limit) bytes") }
-    if let length = headers[.contentLength].flatMap({ Int(contentLength: $0) }), length > limit { throw tooLarge() }
-    do {
-      let buffer = try await body.collect(upTo: limit)
-      return Array(buffer.readableBytesView)[...]
-    } catch is NIOTooManyBytesError {
-      throw tooLarge()
+    switch bodyLength {
+    case .known(let length) where length > 1 << 16: min(length, 1 << 24) >> 16
+    case .unknown: (1 << 20) >> 16
+    default: 0
     }
   }
+
+  /// Returns the whole body. Throws `.tooLarge` if it has more than `limit` bytes, if possible before reading it.
+  package func bytes(upTo limit: Int) async throws -> ArraySlice<UInt8> {
+    guard !bodyLength.mayExceed(limit) || bodyLength == .unknown, let bytes = try await body.collect(upTo: limit) else {
+      throw Self.tooLarge(limit)
+    }
+    return Array(bytes.readableBytesView)[...]
+  }
+
+  /// The same for a body at hand.
+  func arrivedBytes(upTo limit: Int) throws -> ArraySlice<UInt8> {
+    guard let bytes = try body.arrived(upTo: limit) else { throw Self.tooLarge(limit) }
+    return Array(bytes.readableBytesView)[...]
+  }
+
+  private static func tooLarge(_ limit: Int) -> Refusal {
+    Refusal(.tooLarge, "the body has more than \(limit) bytes")
+  }
+
+  /// Returns the query's parameters in order, decoded, a `+` as a space. Throws `.invalidParameter` for a malformed
+  /// percent escape.
+  package func query() throws(Refusal) -> [(name: String, value: String)] {
+    try Query(target.query.map { $0.replacing("+", with: "%20")[...] }).parameters
+  }
+
+  /// Decodes percent escapes; nil if one is malformed or the result is not UTF-8.
+  package static func decoded(_ text: some StringProtocol) -> String? { Query.decoded(Substring(text).utf8) }
 }

@@ -1,6 +1,6 @@
 import Crypto
 import FanfareCore
-import HTTPTypes
+import HTTPServer
 
 /// Makes requests with an `Idempotency-Key` repeatable.
 /// The first request claims the key, repetitions find the claim.
@@ -76,8 +76,9 @@ struct IdempotencyKey: Hashable, Sendable {
 
   /// Returns nil if the request has no key.
   /// Throws `.malformedRequest` if the key is invalid or repeated: a caller that gives a key relies on it.
-  init?(of headers: HTTPFields) throws(Refusal) {
-    let values = headers[values: .idempotencyKey]
+  init?(of exchange: Exchange) throws(Refusal) {
+    guard exchange.headers.key.hasIdempotencyKey else { return nil }
+    let values = exchange.headers[values: .idempotencyKey]
     guard let value = values.first else { return nil }
     guard values.count == 1 else { throw Refusal(.malformedRequest, "Idempotency-Key must be given once") }
     guard (1...Self.maximumLength).contains(value.utf8.count), value.utf8.allSatisfy({ (0x20...0x7E).contains($0) })

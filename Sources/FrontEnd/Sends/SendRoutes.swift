@@ -1,6 +1,6 @@
 import FanfareCore
+import HTTPServer
 import HTTPTypes
-import Hummingbird
 import Operations
 
 /// The project's own routes for posting sends.
@@ -14,49 +14,69 @@ struct SendRoutes: Sendable {
   let maximumBodySize: Int
   let maximumBatchSize: Int
 
-  /// Adds the routes to a hub's root.
-  func add(to routes: some RouterMethods<FrontEndContext>) {
-    routes.on(.send, admittedBy: access) { request, _, caller in
-      try await caller.hub.metrics.countingRefusals { try await send(request, by: caller) }
-    }
-    routes.on(.sendBatch, admittedBy: access) { request, context, caller in
-      try await caller.hub.metrics.countingRefusals {
-        // A thousand lines take milliseconds: not on the connection's event loop, which serves other connections.
-        try await withTaskExecutorPreference(globalConcurrentExecutor) {
-          try await sendBatch(request, context, by: caller)
+  var routes: [Route] {
+    [
+      .direct(.post, "api/sends", Scope.sending) { exchange, caller in
+        try caller.hub.metrics.countingRefusals { try send(exchange, by: caller) }
+      },
+      Route(.post, "api/sends/batch", Scope.sending) { exchange, caller in
+        try await caller.hub.metrics.countingRefusals {
+          // A thousand lines take milliseconds: not on the connection's event loop, which serves other connections.
+          try await withTaskExecutorPreference(globalConcurrentExecutor) {
+            try await sendBatch(exchange, by: caller)
+          }
         }
-      }
-    }
+      },
+    ]
   }
 
-  private func send(_ request: Request, by caller: Caller) async throws -> Response {
-    let key = try IdempotencyKey(of: request.headers)
-    try MediaType.json.require(of: request)
-    let body = try await request.bytes(upTo: maximumBodySize)
+  private func send(_ exchange: Exchange, by caller: Caller) throws -> Reply {
+    let key = try IdempotencyKey(of: exchange)
+    try MediaType.json.require(of: exchange)
+    guard exchange.body.isAtHand else {
+      return .later { exchange in
+        let body = try await exchange.bytes(upTo: maximumBodySize)
+        return try await accept(body, key, of: exchange, by: caller).answer(to: exchange)
+      }
+    }
+    return try accept(try exchange.arrivedBytes(upTo: maximumBodySize), key, of: exchange, by: caller)
+  }
+
+  private func accept(
+    _ body: ArraySlice<UInt8>, _ key: IdempotencyKey?, of exchange: Exchange, by caller: Caller
+  ) throws -> Reply {
     let now = clock.now()
-    let submission = try await Submission(
-      reading: body, from: SendOrigin(request, by: caller, at: now), isRepeatable: key != nil
-    ).resolved(by: templates)
-    if let time = submission.local {
-      var claim: SendClaim?
-      if let key {
-        claim = try await idempotency.claim(key, for: Fingerprint("sends", body: body), by: caller, at: now)
-      }
-      return try await local.accept(submission, at: time, under: claim, by: caller)
+    let submission = try Submission(
+      reading: body, from: SendOrigin(exchange, by: caller, at: now), isRepeatable: key != nil)
+    if key == nil, !submission.isHeld, let mailbox = exchange.memory?.mailbox,
+      let resolved = submission.resolvedAtOnce(by: templates),
+      mailbox.take(resolved, of: exchange, by: caller, state: .accepted)
+    {
+      return .taken
     }
-    let id = try await idempotency.run(
-      key, for: Fingerprint("sends", body: body), by: caller, at: now, id: submission.send.id
-    ) { try await intake.accept(submission.identified(as: $0), into: caller.hub) }
-    return AcceptedSend(id: id, hub: caller.hub, state: submission.isHeld ? .scheduled : .accepted).response
+    return .later { _ in
+      let submission = try await submission.resolved(by: templates)
+      if let time = submission.local {
+        var claim: SendClaim?
+        if let key {
+          claim = try await idempotency.claim(key, for: Fingerprint("sends", body: body), by: caller, at: now)
+        }
+        return try await local.accept(submission, at: time, under: claim, by: caller)
+      }
+      let id = try await idempotency.run(
+        key, for: Fingerprint("sends", body: body), by: caller, at: now, id: submission.send.id
+      ) { try await intake.accept(submission.identified(as: $0), into: caller.hub) }
+      return AcceptedSend(id: id, hub: caller.hub, state: submission.isHeld ? .scheduled : .accepted).answer
+    }
   }
 
-  private func sendBatch(_ request: Request, _ context: FrontEndContext, by caller: Caller) async throws -> Response {
-    let key = try IdempotencyKey(of: request.headers)
-    try MediaType.ndjson.require(of: request)
-    let body = try await request.bytes(upTo: maximumBatchSize)
+  private func sendBatch(_ exchange: Exchange, by caller: Caller) async throws -> Answer {
+    let key = try IdempotencyKey(of: exchange)
+    try MediaType.ndjson.require(of: exchange)
+    let body = try await exchange.bytes(upTo: maximumBatchSize)
     func read(at time: UnixTime) async throws -> SendBatch {
       var batch = try SendBatch(body, maximumSize: maximumBatchSize, maximumLineSize: maximumBodySize)
-      batch.read(from: SendOrigin(request, by: caller, at: time), isRepeatable: key != nil)
+      batch.read(from: SendOrigin(exchange, by: caller, at: time), isRepeatable: key != nil)
       try await batch.resolve(by: templates)
       return batch
     }
@@ -73,7 +93,7 @@ struct SendRoutes: Sendable {
       claim = held
     }
     let submissions = batch.submissions
-    if submissions.isEmpty { await caller.hub.quotas.countRefused(request.bodyPermits, by: caller.user, at: now) }
+    if submissions.isEmpty { await caller.hub.quotas.countRefused(exchange.bodyPermits, by: caller.user, at: now) }
     if claim?.isSettled == true {
       // Lines that can never be accepted are refused again; all others were accepted under these ids.
       batch.settle(submissions.map { intake.check($0.send) })
@@ -88,12 +108,10 @@ struct SendRoutes: Sendable {
     batch.countRefusals(in: caller.hub.metrics)
     for (code, event) in [(.forbidden, .forbidden), (.overQuota, .overQuota)] as [(ProblemCode, SecurityLog.Event)] {
       let lines = batch.refusals(code)
-      if lines > 0 { access.security.record(event, for: context, by: caller, details: ["lines": "\(lines)"]) }
+      if lines > 0 { access.security.record(event, for: exchange, by: caller, details: ["lines": "\(lines)"]) }
     }
-    let answer = batch.answer(requestID: context.requestID)
-    return Response(
-      status: .ok, headers: [.contentType: "application/x-ndjson"],
-      body: ResponseBody(byteBuffer: ByteBuffer(bytes: answer)))
+    let answer = batch.answer(requestID: exchange.id)
+    return Answer(status: .ok, headers: [.contentType: "application/x-ndjson"], body: answer)
   }
 }
 
@@ -118,7 +136,13 @@ struct AcceptedSend: Sendable {
     }
   }
 
-  var response: Response { .json(body, status: status, location: location) }
+  var answer: Answer { .json(body, status: status, location: location) }
+
+  /// The same with the fields of every answer.
+  func brief(requestID: String, date: String) -> BriefAnswer {
+    BriefAnswer(
+      status: status, contentType: Self.contentType, location: location, body: body, requestID: requestID, date: date)
+  }
 }
 
 extension Result {

@@ -1,5 +1,5 @@
 import FanfareCore
-import Hummingbird
+import HTTPServer
 
 /// A validated send that a caller has posted, before it is accepted.
 struct Submission: Hashable, Sendable {
@@ -106,16 +106,11 @@ struct SendOrigin: Sendable {
 }
 
 extension SendOrigin {
-  init(_ request: Request, by caller: Caller, at now: UnixTime) {
-    self.init(
-      traceparent: request.headers[.traceparent], tracestate: request.headers[.tracestate], by: caller, at: now)
-  }
-
-  /// `traceparent` and `tracestate`: the values of the header fields. A malformed `traceparent` drops both.
-  init(traceparent: String?, tracestate: String?, by caller: Caller, at now: UnixTime) {
+  /// A malformed `traceparent` drops `tracestate` too.
+  init(_ exchange: Exchange, by caller: Caller, at now: UnixTime) {
     self.caller = caller
-    self.traceparent = RequestIdentity.traceparent(given: traceparent)
-    self.tracestate = self.traceparent == nil ? nil : tracestate.flatMap(TraceContext.validState)
+    traceparent = RequestIdentity.traceparent(given: exchange.headers.key.traceparent)
+    tracestate = traceparent == nil ? nil : exchange.headers.key.tracestate.flatMap(TraceContext.validState)
     receivedAt = now
   }
 }

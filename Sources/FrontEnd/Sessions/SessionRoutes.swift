@@ -1,6 +1,6 @@
 import FanfareCore
+import HTTPServer
 import HTTPTypes
-import Hummingbird
 import Operations
 
 /// The routes to open, see and end a session: how a person logs in with a browser.
@@ -10,33 +10,35 @@ struct SessionRoutes: Sendable {
   let access: AccessControl
   let cookie: SessionCookie
 
-  func add(to routes: some RouterMethods<FrontEndContext>) {
-    // Its credentials are in the body.
-    routes.post(RouterPath(Self.path)) { request, context in try await open(request, context) }
-    routes.on(.readSession, admittedBy: access) { request, _, caller in
-      .json(document(caller, cookie.session(of: request)), isPrivate: true)
-    }
-    routes.on(.endSession, admittedBy: access) { _, context, _ in
-      var response = Response(status: .noContent)
-      response.headers[.setCookie] = cookie.removal(context)
-      return response
-    }
+  var routes: [Route] {
+    [
+      // Its credentials are in the body.
+      .open(.post, Self.path) { _ in .later { try await open($0) } },
+      Route(.get, Self.path, [], takesRead: false) { exchange, caller in
+        .json(document(caller, cookie.session(of: exchange)), isPrivate: true)
+      },
+      Route(.delete, Self.path, [], takesRead: false) { exchange, _ in
+        var answer = Answer(status: .noContent)
+        answer.headers[.setCookie] = cookie.removal(exchange)
+        return answer
+      },
+    ]
   }
 
   static let path = "api/session"
 
-  private func open(_ request: Request, _ context: FrontEndContext) async throws -> Response {
-    try MediaType.json.require(of: request)
-    let credentials = try Self.credentials(reading: try await request.bytes(upTo: Self.maximumBodySize))
-    let caller = try await access.logIn(credentials, context)
+  private func open(_ exchange: Exchange) async throws -> Answer {
+    try MediaType.json.require(of: exchange)
+    let credentials = try Self.credentials(reading: try await exchange.bytes(upTo: Self.maximumBodySize))
+    let caller = try await access.logIn(credentials, exchange)
     do { try caller.require(anyOf: [.operate, .readAll]) } catch {
-      access.security.record(.forbidden, for: context, by: caller)
+      access.security.record(.forbidden, for: exchange, by: caller)
       throw error
     }
     let session = cookie.key.open(credentials, hub: caller.hub.name, at: cookie.clock.now())
-    let field = try cookie.field(session, context)
-    access.security.record(.sessionOpened, for: context, by: caller, details: ["credentials": credentials.description])
-    var response = Response.json(document(caller, session), status: .created, isPrivate: true)
+    let field = try cookie.field(session, exchange)
+    access.security.record(.sessionOpened, for: exchange, by: caller, details: ["credentials": credentials.description])
+    var response = Answer.json(document(caller, session), status: .created, isPrivate: true)
     response.headers[.setCookie] = field
     return response
   }

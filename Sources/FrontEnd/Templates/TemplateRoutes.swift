@@ -1,5 +1,6 @@
 import FanfareCore
-import Hummingbird
+import HTTPServer
+import HTTPTypes
 import Operations
 
 /// The routes for the templates of a hub: store, list, read, remove, and preview for a device.
@@ -13,28 +14,31 @@ struct TemplateRoutes: Sendable {
   let clock: any WallClock
   let maximumBodySize: Int
 
-  /// Adds the routes to a hub's root.
-  func add(to routes: some RouterMethods<FrontEndContext>) {
-    routes.on(.listTemplates, admittedBy: access) { request, _, caller in try await list(request, by: caller) }
-    routes.on(.readTemplate, admittedBy: access) { request, context, caller in
-      let query = try Query(of: request)
-      try query.requireOnly(["version"])
-      let template = try await template(context, version: try query.version(), in: caller.hub.name)
-      return .json(template.json, isPrivate: true)
-    }
-    routes.on(.storeTemplate, admittedBy: access) { try await store($0, $1, by: $2) }
-    routes.on(.removeTemplate, admittedBy: access) { _, context, caller in
-      guard let name = context.templateName else { throw Self.unknown }
-      try await templates.store.remove(template: name, hub: caller.hub.name, at: clock.now())
-      templates.forget()
-      access.security.record(.templateRemoved, for: context, by: caller)
-      return Response(status: .noContent)
-    }
-    routes.on(.previewTemplate, admittedBy: access) { try await preview($0, $1, by: $2) }
+  var routes: [Route] {
+    // Those who change templates must see them.
+    let readers = [Scope.readAll, .operate]
+    return [
+      Route(.get, "api/templates", readers) { try await list($0, by: $1) },
+      Route(.get, "api/templates/{name}", readers) { exchange, caller in
+        let query = try Query(of: exchange)
+        try query.requireOnly(["version"])
+        let template = try await template(exchange, version: try query.version(), in: caller.hub.name)
+        return .json(template.json, isPrivate: true)
+      },
+      Route(.put, "api/templates/{name}", [.operate]) { try await store($0, by: $1) },
+      Route(.delete, "api/templates/{name}", [.operate]) { exchange, caller in
+        guard let name = exchange.templateName else { throw Self.unknown }
+        try await templates.store.remove(template: name, hub: caller.hub.name, at: clock.now())
+        templates.forget()
+        access.security.record(.templateRemoved, for: exchange, by: caller)
+        return Answer(status: .noContent)
+      },
+      Route(.post, "api/templates/{name}/preview", readers) { try await preview($0, by: $1) },
+    ]
   }
 
-  private func list(_ request: Request, by caller: Caller) async throws -> Response {
-    let query = try Query(of: request)
+  private func list(_ exchange: Exchange, by caller: Caller) async throws -> Answer {
+    let query = try Query(of: exchange)
     try query.requireOnly(["limit", "cursor"])
     let limit = try query.limit(upTo: Self.maximumLimit) ?? Self.defaultLimit
     let last = try query.cursor { HubTemplate.isValid(name: $0) ? $0 : nil }
@@ -53,24 +57,24 @@ struct TemplateRoutes: Sendable {
     return .json(document, isPrivate: true)
   }
 
-  private func store(_ request: Request, _ context: FrontEndContext, by caller: Caller) async throws -> Response {
-    try MediaType.json.require(of: request)
-    guard let name = context.templateName else {
+  private func store(_ exchange: Exchange, by caller: Caller) async throws -> Answer {
+    try MediaType.json.require(of: exchange)
+    guard let name = exchange.templateName else {
       throw Refusal(.invalidParameter, "the template's name must be \(HubTemplate.nameRule)")
     }
-    let body = try TemplateBody(try await request.bytes(upTo: maximumBodySize))
+    let body = try TemplateBody(try await exchange.bytes(upTo: maximumBodySize))
     let template = try await templates.store.store(
       template: name, defaultLocale: body.defaultLocale, variants: body.variants, hub: caller.hub.name, at: clock.now())
     templates.forget()
     access.security.record(
-      .templateStored, for: context, by: caller, details: ["template.version": "\(template.version)"])
+      .templateStored, for: exchange, by: caller, details: ["template.version": "\(template.version)"])
     return .json(template.json, isPrivate: true)
   }
 
-  private func preview(_ request: Request, _ context: FrontEndContext, by caller: Caller) async throws -> Response {
-    try MediaType.json.require(of: request)
-    let body = try PreviewBody(try await request.bytes(upTo: maximumBodySize))
-    let template = try await template(context, version: body.version, in: caller.hub.name)
+  private func preview(_ exchange: Exchange, by caller: Caller) async throws -> Answer {
+    try MediaType.json.require(of: exchange)
+    let body = try PreviewBody(try await exchange.bytes(upTo: maximumBodySize))
+    let template = try await template(exchange, version: body.version, in: caller.hub.name)
     var (platforms, locale) = (body.platform.map { [$0] } ?? Platform.allCases, body.locale)
     var attributes: [String: String] = [:]
     if let id = body.registration {
@@ -87,8 +91,8 @@ struct TemplateRoutes: Sendable {
     return .json(preview.json(), isPrivate: true)
   }
 
-  private func template(_ context: FrontEndContext, version: Int?, in hub: HubName) async throws -> HubTemplate {
-    guard let name = context.templateName,
+  private func template(_ exchange: Exchange, version: Int?, in hub: HubName) async throws -> HubTemplate {
+    guard let name = exchange.templateName,
       let template = try await templates.store.template(name, version: version, hub: hub)
     else { throw Self.unknown }
     return template
@@ -154,7 +158,7 @@ extension HubTemplate {
   }
 }
 
-extension FrontEndContext {
+extension Exchange {
   /// The name in the path; nil if no template can have it.
   fileprivate var templateName: String? {
     parameters["name"].flatMap { Query.decoded($0.utf8) }.flatMap { HubTemplate.isValid(name: $0) ? $0 : nil }

@@ -1,4 +1,5 @@
 import FanfareCore
+import HTTPServer
 import Logging
 import Synchronization
 

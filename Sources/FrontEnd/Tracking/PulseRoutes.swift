@@ -1,6 +1,6 @@
 package import FanfareCore
+import HTTPServer
 import HTTPTypes
-import Hummingbird
 import NIOCore
 import ServiceLifecycle
 
@@ -28,43 +28,49 @@ struct PulseRoutes: Sendable {
   /// Nil if this front end does not read the pulse topic.
   let source: (any PulseSource)?
 
-  func add(to routes: some RouterMethods<FrontEndContext>) {
-    routes.on(.readPulse, admittedBy: access) { request, context, caller in
-      guard let source else { throw Refusal(.notFound, "this server does not serve the pulse: see console.enabled") }
-      let accepted = request.headers[.accept] ?? ""
-      guard accepted.contains("text/event-stream") else {
-        return .json(try await source.snapshot(of: caller.hub.name), isPrivate: true)
-      }
-      // Before the head: if too many wait, the caller must know it.
-      guard let first = try await source.next(of: caller.hub.name) else {
-        throw Refusal(.overloaded, "too many callers wait for the pulse")
-      }
-      let body = ResponseBody { [access] writer in
-        var state = first
-        var event = ByteBuffer(string: "retry: 0\n")
-        let end = ContinuousClock.now + Self.lifetime
-        while true {
-          event.writeString("data: ")
-          event.writeBytes(state)
-          event.writeString("\n\n")
-          try await writer.write(event)
-          event = ByteBuffer()
-          guard ContinuousClock.now < end, !Task.isShuttingDownGracefully, !Task.isCancelled,
-            await access.admits(request, context, to: .readPulse),
-            let next = try await source.next(of: caller.hub.name)
-          else { break }
-          state = next
-        }
-        try await writer.finish(nil)
-      }
-      return Response(
-        status: .ok,
-        headers: [
-          .contentType: "text/event-stream", .cacheControl: "no-store",
-          // nginx collects what a server sends unless it is told so.
-          .accelBuffering: "no",
-        ], body: body)
+  private static let readers = [Scope.readAll, .operate]
+
+  var routes: [Route] {
+    var route = Route(.get, "api/pulse", Self.readers, takesRead: false) { try await read($0, by: $1) }
+    // An open page asks for the pulse every second, also while it is unattended.
+    route.renewsSession = false
+    return [route]
+  }
+
+  private func read(_ exchange: Exchange, by caller: Caller) async throws -> Answer {
+    guard let source else { throw Refusal(.notFound, "this server does not serve the pulse: see console.enabled") }
+    let accepted = exchange.headers[.accept] ?? ""
+    guard accepted.contains("text/event-stream") else {
+      return .json(try await source.snapshot(of: caller.hub.name), isPrivate: true)
     }
+    // Before the head: if too many wait, the caller must know it.
+    guard let first = try await source.next(of: caller.hub.name) else {
+      throw Refusal(.overloaded, "too many callers wait for the pulse")
+    }
+    let body = AnswerBody.inParts { [access] writer in
+      var state = first
+      var event = ByteBuffer(string: "retry: 0\n")
+      let end = ContinuousClock.now + Self.lifetime
+      while true {
+        event.writeString("data: ")
+        event.writeBytes(state)
+        event.writeString("\n\n")
+        try await writer.write(event)
+        event = ByteBuffer()
+        guard ContinuousClock.now < end, !Task.isShuttingDownGracefully, !Task.isCancelled,
+          await access.admits(exchange, anyOf: Self.readers),
+          let next = try await source.next(of: caller.hub.name)
+        else { break }
+        state = next
+      }
+    }
+    return Answer(
+      status: .ok,
+      headers: [
+        .contentType: "text/event-stream", .cacheControl: "no-store",
+        // nginx collects what a server sends unless it is told so.
+        .accelBuffering: "no",
+      ], body: body)
   }
 }
 

@@ -1,6 +1,6 @@
 import FanfareCore
+import HTTPServer
 import HTTPTypes
-import Hummingbird
 import Operations
 
 /// The routes to look up, pause, resume, cancel and slow down sends, for their senders.
@@ -14,50 +14,53 @@ struct TrackingRoutes: Sendable {
   let clock: any WallClock
   let maximumBodySize: Int
 
-  /// Adds the routes to a hub's root.
-  func add(to routes: some RouterMethods<FrontEndContext>) {
-    routes.on(.listSends, admittedBy: access) { request, _, caller in try await list(request, by: caller) }
-    routes.on(.reportSend, admittedBy: access) { _, context, caller in
-      let report = try await report(context, for: caller) { caller.maySee($0) }
-      return try await answer(with: report)
-    }
-    let steering: [(ProtectedRoute, BroadcastControl.State)] = [
-      (.pauseSend, .paused), (.resumeSend, .running), (.cancelSend, .cancelled),
+  /// Callers may always see and steer their own sends, whatever their scopes.
+  var routes: [Route] {
+    [
+      Route(.get, "api/sends", []) { try await list($0, by: $1) },
+      Route(.get, "api/sends/{id}", []) { exchange, caller in
+        let report = try await report(exchange, for: caller) { caller.maySee($0) }
+        return try await answer(with: report)
+      },
+      steering("pause", .paused), steering("resume", .running), steering("cancel", .cancelled),
+      Route(.post, "api/sends/{id}/rate", []) { try await limit($0, by: $1) },
     ]
-    for (route, state) in steering {
-      routes.on(route, admittedBy: access) { _, context, caller in
-        let report = try await steerable(context, by: caller)
-        let answer = try await steer(report, state)
-        access.security.record(
-          .sendSteered, for: context, by: caller,
-          details: ["send.id": report.id.description, "state": state.rawValue, "own": "\(caller.owns(report))"])
-        return answer
-      }
-    }
-    routes.on(.limitSend, admittedBy: access) { request, context, caller in
-      let report = try await steerable(context, by: caller)
-      try MediaType.json.require(of: request)
-      let rate = try BroadcastRate(reading: try await request.bytes(upTo: maximumBodySize))
-      let answer = try await limit(report, to: rate)
+  }
+
+  private func steering(_ verb: String, _ state: BroadcastControl.State) -> Route {
+    Route(.post, "api/sends/{id}/\(verb)", []) { exchange, caller in
+      let report = try await steerable(exchange, by: caller)
+      let answer = try await steer(report, state)
       access.security.record(
-        .sendSteered, for: context, by: caller,
-        details: [
-          "send.id": report.id.description, "maxPerSecond": rate.perSecond.map(String.init) ?? "unlimited",
-          "own": "\(caller.owns(report))",
-        ])
+        .sendSteered, for: exchange, by: caller,
+        details: ["send.id": report.id.description, "state": state.rawValue, "own": "\(caller.owns(report))"])
       return answer
     }
   }
 
+  private func limit(_ exchange: Exchange, by caller: Caller) async throws -> Answer {
+    let report = try await steerable(exchange, by: caller)
+    try MediaType.json.require(of: exchange)
+    let rate = try BroadcastRate(reading: try await exchange.bytes(upTo: maximumBodySize))
+    let answer = try await limit(report, to: rate)
+    access.security.record(
+      .sendSteered, for: exchange, by: caller,
+      details: [
+        "send.id": report.id.description, "maxPerSecond": rate.perSecond.map(String.init) ?? "unlimited",
+        "own": "\(caller.owns(report))",
+      ])
+    return answer
+  }
+
   /// Returns the send of the path's id if the caller may steer it.
-  private func steerable(_ context: FrontEndContext, by caller: Caller) async throws -> SendReport {
-    let report = try await report(context, for: caller) { caller.maySee($0) || caller.mayOperate }
+  private func steerable(_ exchange: Exchange, by caller: Caller) async throws -> SendReport {
+    let report = try await report(exchange, for: caller) { caller.maySee($0) || caller.mayOperate }
     if !caller.owns(report) { try caller.require(anyOf: [.operate]) }
     return report
   }
 
-  private func list(_ request: Request, by caller: Caller) async throws -> Response {
-    let query = try SendQuery(try Query(of: request), by: caller)
+  private func list(_ exchange: Exchange, by caller: Caller) async throws -> Answer {
+    let query = try SendQuery(try Query(of: exchange), by: caller)
     // The history does not contain scheduled sends.
     guard query.state == .scheduled else {
       return .json(try await readingHistory { try await history.list(query) }.json, isPrivate: true)
@@ -74,7 +77,7 @@ struct TrackingRoutes: Sendable {
     return .json(page.json, isPrivate: true)
   }
 
-  private func answer(with report: SendReport) async throws -> Response {
+  private func answer(with report: SendReport) async throws -> Answer {
     var progress: BroadcastProgress?
     let now = clock.now()
     if report.isBroadcast { progress = try await broadcasts.progress(of: BroadcastID(report), at: now) }
@@ -84,7 +87,7 @@ struct TrackingRoutes: Sendable {
   /// Pauses, resumes or cancels a send. The answer has the requested state; anything else is a conflict.
   ///
   /// The status is 202 while it is unknown whether the request came in time.
-  private func steer(_ report: SendReport, _ state: BroadcastControl.State) async throws -> Response {
+  private func steer(_ report: SendReport, _ state: BroadcastControl.State) async throws -> Answer {
     if report.state == .scheduled { return try await steerScheduled(report, state) }
     // A caller that missed the answer to its first request may cancel again.
     if report.state == .cancelled, state == .cancelled { return try await answer(with: report) }
@@ -107,7 +110,7 @@ struct TrackingRoutes: Sendable {
   }
 
   /// Changes the rate of a broadcast that has not ended. Workers take it up with their next look at the control.
-  private func limit(_ report: SendReport, to rate: BroadcastRate) async throws -> Response {
+  private func limit(_ report: SendReport, to rate: BroadcastRate) async throws -> Answer {
     guard report.state == .accepted || report.state == .scheduled else { throw Self.alreadyEnded }
     guard report.isBroadcast, report.state == .accepted else {
       throw Refusal(.notSteerable, "only the rate of a broadcast that has been accepted can be changed")
@@ -121,16 +124,16 @@ struct TrackingRoutes: Sendable {
     return try await steered(report, broadcast, at: now)
   }
 
-  private func steered(_ report: SendReport, _ broadcast: BroadcastID, at now: UnixTime) async throws -> Response {
+  private func steered(_ report: SendReport, _ broadcast: BroadcastID, at now: UnixTime) async throws -> Answer {
     let progress = try await broadcasts.progress(of: broadcast, at: now)
-    var answer = Response.json(report.json(progress: progress, at: now), isPrivate: true)
+    var answer = Answer.json(report.json(progress: progress, at: now), isPrivate: true)
     // Without pages a worker has not begun, and will respect the request; or the audience is small enough for a single
     // page, which may have been pushed already.
     if progress.map({ $0.pages == 0 }) ?? true { answer.status = .accepted }
     return answer
   }
 
-  private func steerScheduled(_ report: SendReport, _ requested: BroadcastControl.State) async throws -> Response {
+  private func steerScheduled(_ report: SendReport, _ requested: BroadcastControl.State) async throws -> Answer {
     let state: ScheduledSend.State =
       switch requested {
       case .running: .held
@@ -147,9 +150,9 @@ struct TrackingRoutes: Sendable {
   ///
   /// The history lags behind the topics: right after its acceptance a send may not be found.
   private func report(
-    _ context: FrontEndContext, for caller: Caller, if isVisible: (SendReport) -> Bool
+    _ exchange: Exchange, for caller: Caller, if isVisible: (SendReport) -> Bool
   ) async throws -> SendReport {
-    guard let id = context.parameters["id"].flatMap({ SendID(String($0)) }),
+    guard let id = exchange.parameters["id"].flatMap({ SendID(String($0)) }),
       let report = try await report(of: id, hub: caller.hub.name), report.hub == caller.hub.name, isVisible(report)
     else { throw Refusal(.notFound, "there is no such send, or it was accepted a moment ago") }
     return report

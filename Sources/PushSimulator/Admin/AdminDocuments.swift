@@ -1,5 +1,4 @@
 package import FanfareCore
-import Hummingbird
 
 /// A fault in the JSON of the admin routes: flat, with the members that its action needs.
 struct FaultDocument: Codable, Sendable {
@@ -117,8 +116,6 @@ struct FaultDocument: Codable, Sendable {
     return value
   }
 }
-
-extension FaultDocument: ResponseCodable {}
 
 /// The documents of the admin routes.
 enum StoreJSON {

@@ -1,7 +1,7 @@
 import FanfareCore
 import HTTP2
+import HTTPServer
 import HTTPTypes
-import Hummingbird
 import Logging
 import NIOCore
 import NIOSSL
@@ -109,8 +109,9 @@ final class Readiness: Sendable {
 
 /// The HTTP/1.1 services over TLS: both vendors' token endpoints, recognised by their paths, other services that know
 /// their requests, and WNS for the rest.
-struct SecureResponder: HTTPResponder {
-  typealias Context = ChannelContext
+struct SecureServices: Application {
+  /// A fault has ended the connection.
+  private struct Dropped: Error {}
 
   let google: GoogleToken
   let microsoft: MicrosoftToken
@@ -124,42 +125,39 @@ struct SecureResponder: HTTPResponder {
   /// How long an unanswered request is kept.
   private static let patience: Duration = .seconds(600)
 
-  func respond(to request: Request, context: ChannelContext) async throws -> Response {
-    let body: [UInt8]
-    do {
-      body = Array(buffer: try await request.body.collect(upTo: Self.maximumBodyBytes))
-    } catch is NIOTooManyBytesError {
-      return Response(status: .contentTooLarge, headers: [.connection: "close"])
+  func begin(_ exchange: inout Exchange) -> Reply { .later { try await respond(to: $0) } }
+
+  func answer(to fault: RequestFault, requestID: String?) -> Answer { Answer(status: .badRequest) }
+
+  private func respond(to exchange: Exchange) async throws -> Answer {
+    guard let bytes = try await exchange.body.collect(upTo: Self.maximumBodyBytes) else {
+      return Answer(status: .contentTooLarge, headers: [.connection: "close"])
     }
-    let target = request.head.path ?? "/"
-    let path = String(target.prefix { $0 != "?" })
-    if let other = reactionOfOthers(to: request, target: target, body: body) {
-      return try await perform(other, on: context.channel)
-    }
+    let body = Array(buffer: bytes)
+    if let other = reactionOfOthers(to: exchange, body: body) { return try await perform(other) }
     let reaction: Reaction
-    switch (request.method, path) {
-    case (.post, "/token"): reaction = google.react(to: Self.form(request, body: body))
-    case (.post, "/accesstoken.srf"): reaction = microsoft.reactLive(to: Self.form(request, body: body))
-    case (.post, _):
+    switch (exchange.method, String(exchange.path)) {
+    case (.post, "/token"): reaction = google.react(to: Self.form(exchange, body: body))
+    case (.post, "/accesstoken.srf"): reaction = microsoft.reactLive(to: Self.form(exchange, body: body))
+    case (.post, let path):
       if let tenant = MicrosoftToken.tenant(inPath: path) {
-        reaction = microsoft.reactEntra(to: Self.form(request, body: body), tenant: tenant)
+        reaction = microsoft.reactEntra(to: Self.form(exchange, body: body), tenant: tenant)
       } else {
-        reaction = wns.react(to: Self.notification(request, target: target, body: body))
+        reaction = wns.react(to: Self.notification(exchange, body: body))
       }
-    default: reaction = wns.react(to: Self.notification(request, target: target, body: body))
+    default: reaction = wns.react(to: Self.notification(exchange, body: body))
     }
-    return try await perform(reaction, on: context.channel)
+    return try await perform(reaction)
   }
 
-  private func reactionOfOthers(to request: Request, target: String, body: [UInt8]) -> Reaction? {
+  private func reactionOfOthers(to exchange: Exchange, body: [UInt8]) -> Reaction? {
     guard !others.isEmpty else { return nil }
     let request = SimulatedRequest(
-      method: request.method.rawValue, target: target,
-      headers: request.headers.map { HeaderField($0.name.rawName, $0.value) }, body: body)
+      method: exchange.method.rawValue, target: exchange.target.text, headers: Self.headers(of: exchange), body: body)
     return others.lazy.compactMap { $0.reaction(to: request, injector, at: clock.now()) }.first
   }
 
-  private func perform(_ reaction: Reaction, on channel: any Channel) async throws -> Response {
+  private func perform(_ reaction: Reaction) async throws -> Answer {
     if reaction.delay > .zero { try await Task.sleep(for: reaction.delay) }
     switch reaction.ending {
     case .answer(let answer):
@@ -169,39 +167,41 @@ struct SecureResponder: HTTPResponder {
       }
       // The HTTP/1.1 counterpart of GOAWAY.
       if reaction.goAway { headers[.connection] = "close" }
-      return Response(
-        status: .init(code: answer.status), headers: headers,
-        body: ResponseBody(byteBuffer: ByteBuffer(bytes: answer.body)))
+      return Answer(status: .init(code: answer.status), headers: headers, body: answer.body)
     case .silence:
       try await Task.sleep(for: Self.patience)
-      fallthrough
-    case .dropConnection, .reset:
-      channel.close(promise: nil)
-      // The channel is closed, so nobody reads this.
-      return Response(status: .internalServerError)
+      throw Dropped()
+    case .dropConnection, .reset: throw Dropped()
     }
   }
 
   /// The form of a token request; empty if the content type is another.
-  private static func form(_ request: Request, body: [UInt8]) -> FormBody {
-    let mediaType = request.headers[.contentType]?.prefix { $0 != ";" }.lowercased().filter { $0 != " " }
+  private static func form(_ exchange: Exchange, body: [UInt8]) -> FormBody {
+    let mediaType = exchange.headers[.contentType]?.prefix { $0 != ";" }.lowercased().filter { $0 != " " }
     return FormBody(mediaType == "application/x-www-form-urlencoded" ? body : [])
   }
 
-  private static func notification(_ request: Request, target: String, body: [UInt8]) -> WNSRequest {
+  private static func notification(_ exchange: Exchange, body: [UInt8]) -> WNSRequest {
     WNSRequest(
-      method: request.method.rawValue, target: target,
-      headers: request.headers.map { HeaderField($0.name.rawName, $0.value) }, body: body)
+      method: exchange.method.rawValue, target: exchange.target.text,
+      headers: headers(of: exchange), body: body)
+  }
+
+  /// All fields but `Host`, with the letter case of their names.
+  private static func headers(of exchange: Exchange) -> [HeaderField] {
+    exchange.headers.all.filter { $0.name.lowercased() != "host" }.map { HeaderField($0.name, $0.value) }
   }
 }
 
-/// A request context with the connection, for faults that break it.
-struct ChannelContext: RequestContext {
-  var coreContext: CoreRequestContextStorage
-  let channel: any Channel
-
-  init(source: ApplicationRequestContextSource) {
-    coreContext = CoreRequestContextStorage(source: source)
-    channel = source.channel
+extension ListenerConfiguration {
+  /// A listener of the simulator. It trusts its clients, which are on the same machine.
+  init(simulating host: String, port: Int, tls: ServerTLS? = nil) {
+    self.init(
+      host: host, port: port,
+      budgets: ByteBudgets(
+        bodies: ByteBudget(limit: 1 << 30, largest: 1 << 30), answers: ByteBudget(limit: 1 << 30, largest: 1 << 30)))
+    self.tls = tls
+    (maximumConnections, maximumConnectionsPerAddress) = (10_000, 10_000)
+    (idleTimeout, firstRequestTimeout) = (.seconds(3600), .seconds(60))
   }
 }

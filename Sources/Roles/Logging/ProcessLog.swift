@@ -65,16 +65,11 @@ package final class ProcessLog: Sendable {
     }
 
     func log(event: LogEvent) {
-      // Hummingbird reports at `error` that its task was cancelled, which is how a server ends with its role.
-      let isEnd =
-        event.level == .error && event.source == "HummingbirdCore"
-        && "\(event.message)" == "Waiting on child channel: CancellationError()"
-      guard !isEnd || logLevel <= .debug else { return }
       var all = metadata
       if let provided = metadataProvider?.get() { all.merge(provided) { $1 } }
       if let own = event.metadata { all.merge(own) { $1 } }
       if let error = event.error, all[LogKeys.error] == nil { all[LogKeys.error] = "\(ErrorWords.text(error))" }
-      log.take(event, at: isEnd ? .debug : event.level, label: label, metadata: all)
+      log.take(event, at: event.level, label: label, metadata: all)
     }
   }
 }

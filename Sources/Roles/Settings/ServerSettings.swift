@@ -1,6 +1,7 @@
 import FanfareCore
 import FoundationEssentials
 package import FrontEnd
+import HTTPServer
 package import SettingsTable
 
 /// The front end's address and limits.

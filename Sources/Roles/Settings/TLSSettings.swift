@@ -1,4 +1,5 @@
 import FrontEnd
+import HTTPServer
 import SettingsTable
 
 /// TLS of the callers' listener. It exists if `api.tls.certificateFile` is set.

@@ -3,6 +3,7 @@ import EmbeddedKafka
 import FanfareCore
 import Foundation
 import FrontEnd
+import HTTPServer
 import NIOCore
 import NIOHTTP1
 import Operations

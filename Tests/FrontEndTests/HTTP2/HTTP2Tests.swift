@@ -5,6 +5,7 @@ import Support
 import Testing
 
 @testable import FrontEnd
+@testable import HTTPServer
 
 /// HTTP/2 with prior knowledge, by a client that shares no code with this project.
 @Suite(.enabled(if: HTTP2Peer.isAvailable, "needs python3 with the package h2"), .timeLimit(.minutes(3)))

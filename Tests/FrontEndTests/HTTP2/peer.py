@@ -790,65 +790,6 @@ def reset_in_the_same_read(port):
     return peer.end()
 
 
-# Requests of HTTP/1.1 as HTTP/2 would send them.
-
-TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-HOP = {b"connection", b"upgrade", b"transfer-encoding", b"keep-alive", b"proxy-connection"}
-
-
-def converted(request):
-    """The fields and the body of a request, or None if HTTP/2 has no such request."""
-    head, body = request.split(b"\r\n\r\n", 1)
-    line, *lines = head.split(b"\r\n")
-    method, target, version = line.split(b" ", 2)
-    # The parser of HTTP/1.1 refuses an unknown method before it has read the fields.
-    if version != b"HTTP/1.1" or not method.isupper() or not target.startswith(b"/"):
-        return None
-    hosts, lengths, fields = [], [], []
-    for name, colon, value in (line.partition(b":") for line in lines):
-        name, value = name.lower(), value.strip(b" \t")
-        if not TOKEN.fullmatch(name) or any(byte < 0x20 and byte != 9 or byte == 0x7f for byte in value):
-            return None
-        if name == b"transfer-encoding" and value == b"chunked" and b"\r\n" in body:
-            size, _, rest = body.partition(b"\r\n")
-            body = rest[:int(size, 16)]
-        elif name in HOP:
-            return None
-        elif name == b"host":
-            hosts.append(value)
-        else:
-            lengths += [value] if name == b"content-length" else []
-            fields.append((name, value))
-    if len(hosts) != 1 or len(lengths) > 1 or (lengths and lengths[0] != b"%d" % len(body)):
-        return None
-    pseudo = [(b":method", method), (b":scheme", b"http"), (b":authority", hosts[0]), (b":path", target)]
-    return pseudo + fields, body
-
-
-@other
-def compare(port):
-    """Sends the pairs of requests of a file, each pair on a connection of its own, and prints the second answers."""
-    for number, line in enumerate(open(sys.argv[3])):
-        first, second = (base64.b64decode(part) for part in line.split())
-        first, second = converted(first), converted(second)
-        if first is None or second is None:
-            continue
-        peer = Peer(port)
-        for stream, (fields, body) in ((1, first), (3, second)):
-            size = min(len(body), 16384)
-            # In one write, so that it usually arrives in one read.
-            peer.send(peer.headers(stream, fields), peer.data(stream, body[:size], end=size == len(body)))
-            peer.spend(stream, size)
-            if body[size:]:
-                peer.upload(stream, body[size:])
-            peer.answer(stream)
-        status, fields = peer.heads.get(3, (None, []))
-        body = peer.bodies.get(3, b"").decode()
-        print(json.dumps({"number": number, "status": status, "fields": fields, "body": body}), flush=True)
-        peer.socket.close()
-    return "compared"
-
-
 @other
 def window_at_shutdown(port):
     """Never lets the server send an answer."""

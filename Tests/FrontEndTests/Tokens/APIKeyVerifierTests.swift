@@ -1,4 +1,5 @@
 import FanfareCore
+import HTTPServer
 import Support
 import Synchronization
 import Testing

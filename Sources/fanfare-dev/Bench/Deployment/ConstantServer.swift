@@ -1,7 +1,10 @@
 import ArgumentParser
 import Foundation
-import Hummingbird
+import HTTPServer
+import HTTPTypes
+import Logging
 import NIOCore
+import NIOPosix
 import Roles
 
 /// A server that answers every request with a constant: what a front end would cost without its work.
@@ -39,8 +42,8 @@ struct ConstantServer: Sendable {
     throw BenchError("nginx got no port")
   }
 
-  /// Starts Hummingbird's server as it comes. It has no HTTP/2 in the clear.
-  static func hummingbird(_ rig: BenchRig) async throws -> ConstantServer {
+  /// Starts the front end's listener without a front end.
+  static func listener(_ rig: BenchRig) async throws -> ConstantServer {
     let process = try ChildProcess(["bench-constant"], name: "constant", directory: rig.directory)
     let base = "http://\(try await process.address())"
     return ConstantServer(process: process, base: base, http2Base: base)
@@ -73,23 +76,30 @@ struct ConstantServer: Sendable {
   }
 }
 
-/// `fanfare-dev bench-constant`: Hummingbird's server with a constant answer.
+/// `fanfare-dev bench-constant`: the front end's listener with a constant answer.
 struct BenchConstantCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "bench-constant", abstract: "Part of bench: an HTTP server that answers a constant.",
     shouldDisplay: false)
 
-  func run() async throws {
-    let router = Router()
-    router.post("/api/sends") { request, _ in
-      _ = try await request.body.collect(upTo: 65_536)
-      return Response(
-        status: .accepted, headers: [.contentType: "application/json"],
-        body: ResponseBody(byteBuffer: ByteBuffer(string: ConstantServer.answer)))
+  private struct Constant: Application {
+    func begin(_ exchange: inout Exchange) -> Reply {
+      .now(
+        Answer(
+          status: .accepted, headers: [.contentType: "application/json"],
+          body: .bytes(ByteBuffer(string: ConstantServer.answer))))
     }
-    let application = Application(
-      router: router, configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: 0), backlog: 1024),
-      onServerRunning: { channel in Console.print("constant 127.0.0.1:\(channel.localAddress?.port ?? 0)") })
-    try await application.runService()
+
+    func answer(to fault: RequestFault, requestID: String?) -> Answer { Answer(status: .badRequest) }
+  }
+
+  func run() async throws {
+    let budget = ByteBudget(limit: 64 << 20, largest: 16 << 20)
+    let listener = Listener(
+      ListenerConfiguration(host: "127.0.0.1", port: 0, budgets: ByteBudgets(bodies: budget, answers: budget)),
+      serving: Constant(), logger: Logger(label: "bench-constant", factory: { _ in SwiftLogNoOpLogHandler() }))
+    async let serving: Void = listener.run(on: MultiThreadedEventLoopGroup.singleton)
+    if let port = await listener.boundPort() { Console.print("constant 127.0.0.1:\(port)") }
+    try await serving
   }
 }

@@ -3,7 +3,7 @@ import Roles
 
 /// The cost of accepting sends at the front end, each acknowledged by Kafka.
 ///
-/// The ceiling of posts is nginx answering a constant, measured in the same rounds. So is Hummingbird answering one.
+/// The ceiling of posts is nginx answering a constant, measured in the same rounds. So is the listener without a front end.
 struct AcceptScenario: BenchScenario {
   let name = "accept"
 
@@ -34,15 +34,15 @@ struct AcceptScenario: BenchScenario {
     let rig = bench.rig
     let nginx = try await ConstantServer.nginx(rig)
     defer { nginx?.process.destroy() }
-    let hummingbird = try await ConstantServer.hummingbird(rig)
-    defer { hummingbird.process.destroy() }
+    let listener = try await ConstantServer.listener(rig)
+    defer { listener.process.destroy() }
     let many = rig.options.isQuick ? 16 : 256
     let postings = [
       Posting(name: name, connections: many, goals: [.cpu(28), .multiple(4), .memory(80)]),
       Posting(name: name, connections: many / 4, goals: [.cpu(36)]),
       Posting(name: "\(name), HTTP/2", connections: 4, streams: 100, goals: [.cpu(18)]),
     ]
-    let constant = Posting(name: "\(name), Hummingbird's constant", connections: many, goals: [])
+    let constant = Posting(name: "\(name), the listener's constant", connections: many, goals: [])
     // As many as four partitions of the embedded cluster hold; above that the front end answers 503.
     let (count, warmUp) = (rig.options.scaled(32_000, floor: 800), rig.options.scaled(8000, floor: 80))
 
@@ -68,7 +68,7 @@ struct AcceptScenario: BenchScenario {
         var ceiling: Measurement?
         if let nginx { ceiling = try await ofConstant(nginx, posting) }
         if index == 0 {
-          constants.append(MeasuredPair(ceiling: ceiling, product: try await ofConstant(hummingbird, constant)))
+          constants.append(MeasuredPair(ceiling: ceiling, product: try await ofConstant(listener, constant)))
         }
         let product = try await withFrontEnd(rig, takes: warmUp + count) { base, api in
           _ = try await post(base, posting, warmUp)
