@@ -89,7 +89,7 @@ package struct ListenerConfiguration: Sendable {
 
   package var maximumConnections = 1024
   /// IPv6 addresses count by their first 64 bits. Trusted proxies are exempt.
-  package var maximumConnectionsPerAddress = 1024
+  package var maximumConnectionsPerAddress = Int.max
   /// The most bytes of a header field, of all fields, and their number.
   package var maximumHeaderFieldSize = 16 * 1024
   package var maximumHeaderSize = 32 * 1024
@@ -108,6 +108,8 @@ package struct ListenerConfiguration: Sendable {
   package var idleTimeout = Duration.seconds(120)
   /// The time after which a client that reads too little of its answers loses the connection.
   package var writeTimeout = Duration.seconds(30)
+  /// Whether a client that has not read its answers within `writeTimeout` loses its place to one that waits.
+  package var slowReadersGiveWay = false
   /// The time for clients to send the bodies of requests and read their answers during shutdown.
   package var drainTimeout = Duration.seconds(5)
 

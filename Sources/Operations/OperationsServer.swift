@@ -26,9 +26,10 @@ package final class OperationsServer: Service {
   /// With port 0 the kernel chooses the port; see `boundPort()`.
   ///
   /// `loops`: the event loops that are measured. `firstRequestTimeout`: a connection without a request is closed then.
+  /// `writeTimeout`: afterwards a client that reads its answers gives way to one that waits for its place.
   package init(
     host: String, port: Int, routes: OperationsRoutes, loops: [any EventLoopGroup] = [],
-    firstRequestTimeout: Duration = .seconds(10), logger: Logger
+    firstRequestTimeout: Duration = .seconds(10), writeTimeout: Duration = .seconds(10), logger: Logger
   ) {
     (self.routes, self.loops) = (routes, loops)
     var configuration = ListenerConfiguration(
@@ -36,15 +37,14 @@ package final class OperationsServer: Service {
       budgets: ByteBudgets(
         bodies: ByteBudget(limit: 1 << 20, largest: 1 << 20), answers: ByteBudget(limit: 64 << 20, largest: 16 << 20)))
     configuration.maximumConnections = Self.maximumConnections
-    configuration.maximumConnectionsPerAddress = Self.maximumConnections
     configuration.requiresHost = false
     configuration.maximumHeaderFieldSize = 80 * 1024
     configuration.maximumHeaderSize = 80 * 1024
     configuration.firstRequestTimeout = firstRequestTimeout
     // Scrapers keep their connection open; a dead one is closed after about two scrape intervals.
     configuration.idleTimeout = .seconds(120)
-    // A client that does not read its answer must not keep its place.
-    configuration.writeTimeout = .seconds(10)
+    configuration.writeTimeout = writeTimeout
+    configuration.slowReadersGiveWay = true
     listener = Listener(configuration, serving: OperationsApplication(routes), logger: logger)
   }
 

@@ -99,11 +99,11 @@ import Testing
   private func run(
     _ routes: OperationsRoutes = OperationsRoutes(metrics: PrometheusMetrics(), health: HealthRegistry(readiness: [])),
     loops: [any EventLoopGroup] = [], firstRequestTimeout: Duration = .seconds(3600),
-    _ body: (Int) async throws -> Void
+    writeTimeout: Duration = .seconds(3600), _ body: (Int) async throws -> Void
   ) async throws {
     let server = OperationsServer(
-      host: "127.0.0.1", port: 0, routes: routes, loops: loops, firstRequestTimeout: firstRequestTimeout, logger: logger
-    )
+      host: "127.0.0.1", port: 0, routes: routes, loops: loops, firstRequestTimeout: firstRequestTimeout,
+      writeTimeout: writeTimeout, logger: logger)
     try await withThrowingTaskGroup { group in
       group.addTask { try await server.run() }
       try await body(try await server.boundPort())
@@ -130,6 +130,23 @@ import Testing
         #expect(try await get("/healthz", port).status == 200)
       }
       for channel in channels { channel.close(promise: nil) }
+    }
+  }
+
+  @Test func clientsThatDoNotReadGiveWayToProbes() async throws {
+    let metrics = PrometheusMetrics()
+    Counter(label: "long", dimensions: [("name", String(repeating: "x", count: 1 << 18))], factory: metrics).increment()
+    let routes = OperationsRoutes(metrics: metrics, health: HealthRegistry(readiness: []))
+    try await run(routes, writeTimeout: .milliseconds(10)) { port in
+      let silent = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+        .channelOption(.autoRead, value: false).channelOption(.socketOption(.so_rcvbuf), value: 4096)
+      for _ in 0..<OperationsServer.maximumConnections {
+        let channel = try await silent.connect(host: "127.0.0.1", port: port).get()
+        try await channel.writeAndFlush(
+          ByteBuffer(string: String(repeating: "GET /metrics HTTP/1.1\r\n\r\n", count: 100)))
+      }
+      // A probe without a request yet gives way too: it is sent again.
+      while (try? await get("/healthz", port).status) != 200 { await Task.yield() }
     }
   }
 

@@ -14,6 +14,8 @@ final class ConnectionLife {
     let idleTimeout: Duration
     /// The time after which a client that reads too little of its answers loses the connection; see `ReadingRate`.
     let writeTimeout: Duration
+    /// Whether it loses the connection too if it has not read them all, and another client waits for a place.
+    let slowReadersGiveWay: Bool
     /// The time for a client to send its request's body and read its answers when the server shuts down.
     let drainTimeout: Duration
   }
@@ -142,9 +144,12 @@ final class ConnectionLife {
     timers.write = context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(limits.writeTimeout)) {
       self.timers.write = nil
       let written = self.givenBytes &- given + waiting - self.unwrittenBytes
-      if written < least { self.closeNow() } else { self.watchWrites() }
+      if written < least || self.mustGiveWay { self.closeNow() } else { self.watchWrites() }
     }
   }
+
+  /// Whether a client that has not read its answers within `writeTimeout` is in another one's place.
+  var mustGiveWay: Bool { limits.slowReadersGiveWay && table.isFull }
 
   /// Calls the closure when all answers handed over so far are written, or cannot be written.
   private func whenWritten(_ act: @escaping (ChannelHandlerContext) -> Void) {

@@ -39,7 +39,7 @@ struct ConnectionSetup: Sendable {
         let limits = ConnectionLife.Limits(
           firstRequestTimeout: .nanoseconds(max(0, (deadline - .now()).nanoseconds)),
           idleTimeout: configuration.idleTimeout, writeTimeout: configuration.writeTimeout,
-          drainTimeout: configuration.drainTimeout)
+          slowReadersGiveWay: configuration.slowReadersGiveWay, drainTimeout: configuration.drainTimeout)
         let life = ConnectionLife(limits: limits, connection: connection, table: table, isWelcome: isWelcome)
         return switch choice {
         case .http1: .http1(try addHTTP1(to: pipeline, connection, life))

@@ -201,7 +201,7 @@ extension ListenerConfiguration {
       budgets: ByteBudgets(
         bodies: ByteBudget(limit: 1 << 30, largest: 1 << 30), answers: ByteBudget(limit: 1 << 30, largest: 1 << 30)))
     self.tls = tls
-    (maximumConnections, maximumConnectionsPerAddress) = (10_000, 10_000)
+    maximumConnections = 10_000
     (idleTimeout, firstRequestTimeout) = (.seconds(3600), .seconds(60))
   }
 }

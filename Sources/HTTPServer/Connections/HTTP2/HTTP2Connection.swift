@@ -305,7 +305,9 @@ final class HTTP2Connection: ChannelDuplexHandler {
     for stream in streams.values { stream.answer.look() }
     departure.timer = context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(limits.writeTimeout)) {
       self.departure.timer = nil
-      for stream in self.streams.values where stream.answer.isSlow(after: self.limits.writeTimeout) {
+      let mustGiveWay = self.life.mustGiveWay
+      for stream in self.streams.values
+      where stream.answer.isSlow(after: self.limits.writeTimeout) || mustGiveWay && stream.answer.waitingBytes > 0 {
         // Fails only if the session has ended.
         try? self.session?.reset(streamID: stream.id, code: .cancel)
       }
