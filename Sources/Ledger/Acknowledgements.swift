@@ -35,59 +35,16 @@ package struct SQLiteAcknowledgements: AcknowledgementStore {
   package init(_ configuration: LedgerStoreConfiguration) { self.configuration = configuration }
 
   package func acknowledgements() async throws -> [Acknowledgement] {
-    try await LedgerReader(configuration).read { db in
-      try Row.fetchAll(db, sql: "SELECT topic, partition, log_offset, reason, acknowledged_at FROM acknowledgements")
-        .map {
-          Acknowledgement(
-            topic: $0[0], partition: $0[1], offset: $0[2], reason: $0[3], at: UnixTime(milliseconds: $0[4]))
-        }
-    }
+    try await LedgerReader(configuration).read { try LedgerQueries($0).acknowledgements() }
   }
 
   package func acknowledge(_ acknowledgement: Acknowledgement) async throws {
     do {
       let pool = try LedgerFile.openForWriting(configuration)
-      try await pool.write { db in
-        try db.execute(
-          sql: "INSERT OR REPLACE INTO acknowledgements VALUES (?, ?, ?, ?, ?)",
-          arguments: [
-            acknowledgement.topic, acknowledgement.partition, acknowledgement.offset, acknowledgement.reason,
-            acknowledgement.at.milliseconds,
-          ])
-      }
+      try await pool.write { db in try LedgerQueries(Session(.sqlite(db))).acknowledge(acknowledgement) }
       try pool.close()
     } catch {
       throw LedgerFile.ledgerError(error)
     }
-  }
-}
-
-extension PostgreSQLLookup {
-  private static let selectAcknowledgements = PreparedStatement(
-    "SELECT topic, part, log_offset, reason, acknowledged_at FROM ledger_acknowledgements")
-  private static let replaceAcknowledgement = PreparedStatement(
-    """
-    INSERT INTO ledger_acknowledgements (topic, part, log_offset, reason, acknowledged_at) VALUES ($1, $2, $3, $4, $5)
-    ON CONFLICT (topic, part, log_offset)
-    DO UPDATE SET reason = EXCLUDED.reason, acknowledged_at = EXCLUDED.acknowledged_at
-    """)
-
-  func acknowledgements() throws -> [Acknowledgement] {
-    let rows = try connection.query(Self.selectAcknowledgements)
-    return try (0..<rows.count).map { row in
-      Acknowledgement(
-        topic: try rows.text(row, 0), partition: Int32(truncatingIfNeeded: try rows.integer(row, 1)),
-        offset: try rows.integer(row, 2), reason: try rows.text(row, 3),
-        at: UnixTime(milliseconds: try rows.integer(row, 4)))
-    }
-  }
-
-  func acknowledge(_ acknowledgement: Acknowledgement) throws {
-    try connection.query(
-      Self.replaceAcknowledgement,
-      [
-        .text(acknowledgement.topic), .int4(acknowledgement.partition), .int8(acknowledgement.offset),
-        .text(acknowledgement.reason), .int8(acknowledgement.at.milliseconds),
-      ])
   }
 }

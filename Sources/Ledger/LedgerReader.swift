@@ -1,7 +1,7 @@
 import Dispatch
-package import FanfareCore
+import FanfareCore
 import GRDB
-import Store
+package import Store
 import Synchronization
 
 /// A read-only view of a ledger's SQLite file, for other processes such as the front end.
@@ -27,14 +27,9 @@ package final class LedgerReader: Sendable {
     reads = LedgerFile.makeGate(configuration)
   }
 
-  /// The totals of a hub since the file was created; zero for an unknown hub. Throws `LedgerError`.
-  package func totals(hub: HubName) async throws -> LedgerTotals {
-    try await read { db in try LedgerTotals(db, hub: hub) }
-  }
-
-  func read<Value: Sendable>(_ body: @Sendable (Database) throws -> Value) async throws -> Value {
+  package func read<Value: Sendable>(_ body: @escaping @Sendable (Session) throws -> Value) async throws -> Value {
     do {
-      return try await reads.run { try await pool().read(body) }
+      return try await reads.run { try await pool().read { db in try body(Session(.sqlite(db))) } }
     } catch let error as TooManyReads where error.hasCaller {
       throw error
     } catch { throw LedgerFile.ledgerError(error) }
@@ -59,4 +54,4 @@ package final class LedgerReader: Sendable {
   }
 }
 
-extension LedgerReader: SQLiteLedger, SendHistory {}
+extension LedgerReader: QueriedLedger, SendHistory {}

@@ -1,7 +1,7 @@
 package import FanfareCore
 import GRDB
 package import RDKafka
-import Store
+package import Store
 import Synchronization
 
 /// A ledger in a SQLite file, for the process that writes it. Other processes read the file with `LedgerReader`.
@@ -59,7 +59,7 @@ package final class LedgerStore: Sendable {
   /// Throws `LedgerError` when the file cannot be read, or was deleted or replaced.
   package func check() async throws {
     try requireFile()
-    try await read { db in _ = try Row.fetchOne(db, sql: "SELECT 1 FROM sends LIMIT 1") }
+    try await read { try LedgerQueries($0).check() }
   }
 
   /// Throws `.unavailable` when the path no longer names the open file: what is written to that would be lost.
@@ -71,26 +71,18 @@ package final class LedgerStore: Sendable {
   }
 
   package func positions() async throws -> [TopicPartition: Int64] {
-    try await read { db in
-      var positions: [TopicPartition: Int64] = [:]
-      for row in try Row.fetchAll(db, sql: "SELECT topic, partition, next_offset FROM positions") {
-        positions[TopicPartition(topic: row[0], partition: row[1])] = row[2]
-      }
-      return positions
-    }
+    try await read { try LedgerQueries($0).positions() }
   }
 
-  func read<Value: Sendable>(_ body: @Sendable (Database) throws -> Value) async throws -> Value {
-    do { return try await pool.read(body) } catch { throw LedgerFile.ledgerError(error) }
+  package func read<Value: Sendable>(_ body: @escaping @Sendable (Session) throws -> Value) async throws -> Value {
+    do { return try await pool.read { db in try body(Session(.sqlite(db))) } } catch {
+      throw LedgerFile.ledgerError(error)
+    }
   }
 }
 
-extension LedgerStore: SQLiteLedger, LedgerStorage {
+extension LedgerStore: QueriedLedger, LedgerStorage {
   package var maximumDevices: Int { configuration.maximumDevices }
-
-  package func totals(hub: HubName) async throws -> LedgerTotals {
-    try await read { db in try LedgerTotals(db, hub: hub) }
-  }
 }
 
 /// The file of a SQLite ledger, and its retention.

@@ -6,20 +6,20 @@ package enum LedgerTables {
   /// day of acceptance, in days since 1970. Texts are compared by bytes. The engines' tables differ: SQLite's are
   /// small, PostgreSQL's can be dropped by the day and written by several ledgers at a time.
   ///
-  /// - sends: one row per send, with the sum of its work items. Most sends have one item and only this row. `part_0` is
+  /// - sends: one row per send, with the sum of its work items. Most sends have one item and only this row. `digest` is
   ///   the digest of that item's record; null while the send is open, and for sends of several items. `known_parts` is
   ///   the number of items, `settled_parts` the number of those that count: none, or all those of one attempt.
   ///   `devices` holds the results of single devices, `counts` the counts where there are too many devices. `failures`
   ///   holds the counts by reason where there are counts, `times` when the items passed through their stages (see
   ///   `StoredTimes`), and the index `newest_broadcasts` the sends of `mayBeBroadcast`.
-  /// - attempts: the sum of each attempt's items while a send of several items is open. See `SendItems`.
-  /// - parts: the items of each attempt; after settlement, those that counted. A row is `span` consecutive items from
-  ///   `part` on that one record has settled; the rows of an attempt do not overlap.
-  /// - duplicates: records that did not count, so that each is counted as a duplicate once.
+  /// - ledger_attempts: the sum of each attempt's items while a send of several items is open. See `SendItems`.
+  /// - ledger_parts: the items of each attempt; after settlement, those that counted. A row is `span` consecutive items
+  ///   from `part` on that one record has settled; the rows of an attempt do not overlap.
+  /// - ledger_duplicates: records that did not count, so that each is counted as a duplicate once.
   /// - totals, device_totals: totals per hub, updated in the transaction that changes the sends; in PostgreSQL per hub
   ///   and slot, and each transaction picks one of the slots.
-  /// - positions: the positions read; see `OffsetRewind`.
-  /// - acknowledgements: the places of known problems of the audit; see ``Acknowledgement``.
+  /// - ledger_positions: the positions read; see `OffsetRewind`.
+  /// - ledger_acknowledgements: the places of known problems of the audit; see ``Acknowledgement``.
   /// - ledger_sends: a partition for each day within the retention, and the default partition; see `DayPartitions`.
   ///   `change` is what the last upsert did to the row; see `BatchTransaction`. The further indexes serve lists, by
   ///   hashes of names; see `ListKey`. Each row is updated about once: the fill factor leaves room for that.
@@ -29,7 +29,58 @@ package enum LedgerTables {
     component: "ledger",
     // "FnLd"
     applicationID: 0x466E_4C64,
-    steps: [SchemaMigration.Step("", sqlite: sqlite, postgreSQL: postgreSQL)])
+    steps: [SchemaMigration.Step(common, sqlite: sqlite, postgreSQL: postgreSQL)])
+
+  /// What both engines have.
+  private static let common = """
+    CREATE TABLE ledger_attempts (
+      day integer NOT NULL,
+      hub text COLLATE "C" NOT NULL,
+      send uuid NOT NULL,
+      attempt bytea NOT NULL,
+      settled_parts bigint NOT NULL,
+      state smallint NOT NULL,
+      settled_at bigint NOT NULL,
+      counts bytea,
+      devices bytea,
+      failures bytea,
+      times bytea,
+      PRIMARY KEY (day, hub, send, attempt)
+    ) WITHOUT ROWID;
+    CREATE TABLE ledger_parts (
+      day integer NOT NULL,
+      hub text COLLATE "C" NOT NULL,
+      send uuid NOT NULL,
+      attempt bytea NOT NULL,
+      part bigint NOT NULL,
+      span integer NOT NULL,
+      digest bigint NOT NULL,
+      PRIMARY KEY (day, hub, send, attempt, part)
+    ) WITHOUT ROWID;
+    CREATE TABLE ledger_duplicates (
+      day integer NOT NULL,
+      hub text COLLATE "C" NOT NULL,
+      send uuid NOT NULL,
+      part bigint NOT NULL,
+      digest bigint NOT NULL,
+      PRIMARY KEY (day, hub, send, part, digest)
+    ) WITHOUT ROWID;
+    CREATE TABLE ledger_positions (
+      topic text COLLATE "C" NOT NULL,
+      part integer NOT NULL,
+      next_offset bigint NOT NULL,
+      PRIMARY KEY (topic, part)
+    ) WITHOUT ROWID;
+    CREATE TABLE ledger_acknowledgements (
+      topic text COLLATE "C" NOT NULL,
+      part integer NOT NULL,
+      log_offset bigint NOT NULL,
+      reason text NOT NULL,
+      acknowledged_at bigint NOT NULL,
+      PRIMARY KEY (topic, part, log_offset)
+    ) WITHOUT ROWID;
+
+    """
 
   private static let sqlite = """
     CREATE TABLE hubs (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
@@ -45,7 +96,7 @@ package enum LedgerTables {
       settled_parts INTEGER NOT NULL DEFAULT 0,
       state INTEGER,
       settled_at INTEGER,
-      part_0 INTEGER,
+      digest INTEGER,
       counts BLOB,
       devices BLOB,
       failures BLOB,
@@ -58,21 +109,6 @@ package enum LedgerTables {
     CREATE INDEX newest_by_sender ON sends (hub, sender, accepted_at);
     CREATE INDEX newest_by_audience ON sends (hub, audience, accepted_at);
     CREATE INDEX newest_broadcasts ON sends (hub, accepted_at) WHERE \(mayBeBroadcast);
-
-    CREATE TABLE attempts (
-      hub INTEGER NOT NULL, send BLOB NOT NULL, attempt BLOB NOT NULL, settled_parts INTEGER NOT NULL,
-      state INTEGER NOT NULL, settled_at INTEGER NOT NULL, counts BLOB, devices BLOB, failures BLOB, times BLOB,
-      PRIMARY KEY (hub, send, attempt)
-    ) WITHOUT ROWID;
-    CREATE TABLE parts (
-      hub INTEGER NOT NULL, send BLOB NOT NULL, attempt BLOB NOT NULL, part INTEGER NOT NULL, span INTEGER NOT NULL,
-      digest INTEGER NOT NULL,
-      PRIMARY KEY (hub, send, attempt, part)
-    ) WITHOUT ROWID;
-    CREATE TABLE duplicates (
-      hub INTEGER NOT NULL, send BLOB NOT NULL, part INTEGER NOT NULL, digest INTEGER NOT NULL,
-      PRIMARY KEY (hub, send, part, digest)
-    ) WITHOUT ROWID;
 
     CREATE TABLE totals (
       hub INTEGER PRIMARY KEY,
@@ -88,16 +124,6 @@ package enum LedgerTables {
     CREATE TABLE device_totals (
       hub INTEGER NOT NULL, platform INTEGER NOT NULL, outcome INTEGER NOT NULL, devices INTEGER NOT NULL,
       PRIMARY KEY (hub, platform, outcome)
-    ) WITHOUT ROWID;
-
-    CREATE TABLE positions (
-      topic TEXT NOT NULL, partition INTEGER NOT NULL, next_offset INTEGER NOT NULL,
-      PRIMARY KEY (topic, partition)
-    ) WITHOUT ROWID;
-    CREATE TABLE acknowledgements (
-      topic TEXT NOT NULL, partition INTEGER NOT NULL, log_offset INTEGER NOT NULL, reason TEXT NOT NULL,
-      acknowledged_at INTEGER NOT NULL,
-      PRIMARY KEY (topic, partition, log_offset)
     ) WITHOUT ROWID;
     """
 
@@ -133,39 +159,6 @@ package enum LedgerTables {
     CREATE TABLE ledger_sends_rest PARTITION OF ledger_sends DEFAULT WITH (fillfactor = 40);
     CREATE TABLE ledger_days (day integer PRIMARY KEY);
 
-    CREATE TABLE ledger_attempts (
-      day integer NOT NULL,
-      hub text COLLATE "C" NOT NULL,
-      send uuid NOT NULL,
-      attempt bytea NOT NULL,
-      settled_parts bigint NOT NULL,
-      state smallint NOT NULL,
-      settled_at bigint NOT NULL,
-      counts bytea,
-      devices bytea,
-      failures bytea,
-      times bytea,
-      PRIMARY KEY (day, hub, send, attempt)
-    );
-    CREATE TABLE ledger_parts (
-      day integer NOT NULL,
-      hub text COLLATE "C" NOT NULL,
-      send uuid NOT NULL,
-      attempt bytea NOT NULL,
-      part bigint NOT NULL,
-      span integer NOT NULL,
-      digest bigint NOT NULL,
-      PRIMARY KEY (day, hub, send, attempt, part)
-    );
-    CREATE TABLE ledger_duplicates (
-      day integer NOT NULL,
-      hub text COLLATE "C" NOT NULL,
-      send uuid NOT NULL,
-      part bigint NOT NULL,
-      digest bigint NOT NULL,
-      PRIMARY KEY (day, hub, send, part, digest)
-    );
-
     CREATE TABLE ledger_totals (
       hub text COLLATE "C" NOT NULL,
       slot smallint NOT NULL,
@@ -186,20 +179,6 @@ package enum LedgerTables {
       slot smallint NOT NULL,
       devices bigint NOT NULL,
       PRIMARY KEY (hub, platform, outcome, slot)
-    );
-    CREATE TABLE ledger_positions (
-      topic text COLLATE "C" NOT NULL,
-      part integer NOT NULL,
-      next_offset bigint NOT NULL,
-      PRIMARY KEY (topic, part)
-    );
-    CREATE TABLE ledger_acknowledgements (
-      topic text COLLATE "C" NOT NULL,
-      part integer NOT NULL,
-      log_offset bigint NOT NULL,
-      reason text NOT NULL,
-      acknowledged_at bigint NOT NULL,
-      PRIMARY KEY (topic, part, log_offset)
     );
     """
 

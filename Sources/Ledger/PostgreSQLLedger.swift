@@ -49,10 +49,10 @@ package final class PostgreSQLLedger: Sendable {
     pool.close()
   }
 
-  private func read<Value: Sendable>(_ body: @escaping @Sendable (PostgreSQLConnection) throws -> Value) async throws
-    -> Value
-  {
-    do { return try await reads.run { try await pool.read(body) } } catch { throw Self.ledgerError(error) }
+  package func read<Value: Sendable>(_ body: @escaping @Sendable (Session) throws -> Value) async throws -> Value {
+    do { return try await reads.run { try await pool.read { try body(Session(.postgreSQL($0))) } } } catch {
+      throw Self.ledgerError(error)
+    }
   }
 
   private func createTables() async throws {
@@ -78,7 +78,7 @@ package final class PostgreSQLLedger: Sendable {
   }
 }
 
-extension PostgreSQLLedger: LedgerStorage {
+extension PostgreSQLLedger: QueriedLedger, LedgerStorage {
   package var maximumDevices: Int { configuration.maximumDevices }
   package var writesAtOnce: Int { 3 }
 
@@ -112,23 +112,7 @@ extension PostgreSQLLedger: LedgerStorage {
 
   package func positions() async throws -> [TopicPartition: Int64] {
     do { try await createTables() } catch { throw Self.ledgerError(error) }
-    return try await read { try PostgreSQLLookup($0).positions() }
-  }
-
-  package func totals(hub: HubName) async throws -> LedgerTotals {
-    try await read { try PostgreSQLLookup($0).totals(hub: hub) }
-  }
-
-  package func report(of send: SendID, hub: HubName) async throws -> SendReport? {
-    try await read { try PostgreSQLLookup($0).report(of: send, hub: hub) }
-  }
-
-  package func list(_ query: SendQuery) async throws -> SendPage {
-    try await read { try PostgreSQLListing($0, query).page() }
-  }
-
-  package func check() async throws {
-    try await read { try PostgreSQLLookup($0).check() }
+    return try await read { try LedgerQueries($0).positions() }
   }
 }
 
@@ -156,13 +140,13 @@ package struct PostgreSQLLedgerConfiguration: Sendable {
 
 extension PostgreSQLLedger: AcknowledgementStore {
   package func acknowledgements() async throws -> [Acknowledgement] {
-    try await read { connection in try PostgreSQLLookup(connection).acknowledgements() }
+    try await read { try LedgerQueries($0).acknowledgements() }
   }
 
   package func acknowledge(_ acknowledgement: Acknowledgement) async throws {
     do {
       try await createTables()
-      try await pool.transaction { connection in try PostgreSQLLookup(connection).acknowledge(acknowledgement) }
+      try await pool.transaction { try LedgerQueries(Session(.postgreSQL($0))).acknowledge(acknowledgement) }
     } catch {
       throw Self.ledgerError(error)
     }

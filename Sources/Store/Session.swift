@@ -117,6 +117,8 @@ package struct Session {
     try prepared.bind(values)
     // GRDB's cursor, because a cancelled read must end with an error.
     let cursor = try GRDB.Row.fetchCursor(prepared)
+    // Its release resets the statement.
+    defer { withExtendedLifetime(cursor) {} }
     let row = Row(of: prepared)
     var elements: [Element] = []
     while elements.count < most, try cursor.next() != nil { elements.append(try read(row)) }

@@ -102,7 +102,7 @@ import Testing
     let file = try DatabaseQueue(path: settings.path)
     func rows() async throws -> [Int?] {
       try await file.read { db in
-        try ["parts", "attempts", "duplicates"].map { try Int.fetchOne(db, sql: "SELECT count(*) FROM \($0)") }
+        try ["parts", "attempts", "duplicates"].map { try Int.fetchOne(db, sql: "SELECT count(*) FROM ledger_\($0)") }
       }
     }
     #expect(try await rows() == [1, 1, 1])

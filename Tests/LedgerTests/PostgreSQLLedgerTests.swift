@@ -341,8 +341,10 @@ import Testing
       let pool = try PostgreSQLPool(looking, logger: TestPostgreSQL.quietLogger)
       defer { pool.close() }
       let (found, scans) = try await pool.transaction { connection in
-        let page = try PostgreSQLListing(connection, SendQuery(hub: .default, sender: "carol", user: "bob", limit: 1))
-          .page()
+        let page = try LedgerListing(
+          Session(.postgreSQL(connection)), SendQuery(hub: .default, sender: "carol", user: "bob", limit: 1)
+        )
+        .page()
         let sum = "SELECT sum(idx_scan)::bigint FROM pg_stat_xact_user_tables WHERE relname LIKE 'ledger_sends%'"
         return (page.sends.count, try connection.execute(sum).integer(0, 0))
       }

@@ -150,7 +150,7 @@ struct BatchTransaction {
     var changed: [(key: BatchPlan.Key, row: SendRow)] = []
     for (send, row) in zip(sends, rows) {
       var (row, isChanged) = (row, false)
-      let items = PostgreSQLAttemptTable(connection, send: send.key)
+      let items = AttemptTable(Session(.postgreSQL(connection)), send.key)
       for settlement in send.settlements {
         let hasChanged = try row.add(
           settlement, items: items, maximumDevices: maximumDevices, delta: &deltas[send.key.hub, default: HubDelta()])

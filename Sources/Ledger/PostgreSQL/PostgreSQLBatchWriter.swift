@@ -40,21 +40,10 @@ final class PostgreSQLBatchWriter: Sendable {
     }
   }
 
-  private static let storingPositions = PreparedStatement(
-    """
-    INSERT INTO ledger_positions (topic, part, next_offset) SELECT * FROM unnest($1, $2, $3)
-    ON CONFLICT (topic, part) DO UPDATE SET next_offset = excluded.next_offset
-    """)
-
   /// Stores positions. Not in the batches' transactions: a later batch may commit first, and if the earlier one were
   /// then lost its records would never be read again.
   func reach(_ positions: [TopicPartition: Int64]) async throws {
-    // In the same order in every ledger, against deadlocks.
-    let positions = positions.sorted { ($0.key.topic, $0.key.partition) < ($1.key.topic, $1.key.partition) }
-    let parameters: [Parameter] = [
-      .texts(positions.map(\.key.topic)), .int4s(positions.map(\.key.partition)), .int8s(positions.map(\.value)),
-    ]
-    try await pool.transaction { _ = try $0.query(Self.storingPositions, parameters) }
+    try await pool.transaction { try LedgerQueries(Session(.postgreSQL($0))).reach(positions) }
   }
 
   /// Inserts the new sends by `COPY`. Returns the records left. After a `COPY` has met an existing send, as after a

@@ -1,16 +1,8 @@
 import FanfareCore
-import Foundation
 import Store
 
 /// The statements on the rows of `ledger_sends`, apart from inserting.
 enum SendTable {
-  /// The columns that `row(_:_:from:)` reads.
-  static let columns = """
-    s.is_announced, s.known_parts, s.settled_parts, s.digest, s.accepted_at, s.sender, s.audience, s.state, s.settled_at, \
-    s.counts, s.devices, s.failures, s.times
-    """
-  static let columnCount: Int32 = 13
-
   /// The keys' hubs, ids and days, as arrays.
   static func parameters(_ keys: [BatchPlan.Key]) -> [Parameter] {
     [
@@ -21,7 +13,7 @@ enum SendTable {
 
   private static let select = PreparedStatement(
     """
-    SELECT \(columns) FROM unnest($1, $2, $3) WITH ORDINALITY AS k (hub, id, day, number),
+    SELECT \(SendRow.columns) FROM unnest($1, $2, $3) WITH ORDINALITY AS k (hub, id, day, number),
       LATERAL (SELECT * FROM ledger_sends AS s WHERE s.hub = k.hub AND s.id = k.id AND s.day = k.day LIMIT 1) AS s
     ORDER BY k.number
     """)
@@ -30,26 +22,7 @@ enum SendTable {
   static func rows(of keys: [BatchPlan.Key], on connection: PostgreSQLConnection) throws -> [SendRow] {
     let rows = try connection.query(select, parameters(keys))
     guard rows.count == keys.count else { throw SendRow.damaged }
-    return try (0..<rows.count).map { try row(rows, $0, from: 0) }
-  }
-
-  /// Reads `columns`, which begin at `first`. Throws `SendRow.damaged` for values that no release has written.
-  static func row(_ rows: ResultRows, _ row: Int, from first: Int32) throws -> SendRow {
-    SendRow(
-      isAnnounced: try rows.bool(row, first), knownParts: Int(try rows.integer(row, first + 1)),
-      sum: try sum(items: try rows.integer(row, first + 2), rows, row, from: first + 7),
-      digest: try rows.optionalInteger(row, first + 3),
-      acceptedAt: UnixTime(milliseconds: try rows.integer(row, first + 4)),
-      sender: try rows.optionalText(row, first + 5), audience: try rows.text(row, first + 6))
-  }
-
-  /// Reads the columns state, settled_at, counts, devices, failures and times, which begin at `first`.
-  static func sum(items: Int64, _ rows: ResultRows, _ row: Int, from first: Int32) throws -> ItemSum {
-    func data(_ column: Int32) throws -> Data? { rows.isNull(row, column) ? nil : Data(try rows.raw(row, column)) }
-    return try ItemSum(
-      items: Int(items), state: try rows.optionalInteger(row, first).map { UInt8(truncatingIfNeeded: $0) },
-      settledAt: try rows.optionalInteger(row, first + 1), counts: try data(first + 2), devices: try data(first + 3),
-      failures: try data(first + 4), times: try data(first + 5))
+    return try (0..<rows.count).map { try SendRow(Row(rows, $0)) }
   }
 
   private static let settling = PreparedStatement(
@@ -129,10 +102,4 @@ enum SendTable {
         .byteas(changed.map(\.row.sum.storedTimes)),
       ])
   }
-}
-
-extension ItemSum {
-  var storedState: Int16? { state.map { Int16(StoredCode.code($0)) } }
-  var storedCounts: [UInt8]? { devices == nil ? tally.storedBytes : nil }
-  var storedDevices: [UInt8]? { devices.map(StoredDevices.bytes) }
 }

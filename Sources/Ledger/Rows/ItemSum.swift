@@ -1,6 +1,5 @@
 import FanfareCore
-import Foundation
-import GRDB
+import Store
 
 /// The combined result of several work items of one send, independent of the order in which they are added.
 struct ItemSum: Sendable {
@@ -24,36 +23,27 @@ struct ItemSum: Sendable {
   init() {}
 
   /// Reads `columns`, which begin at `first`. Throws `SendRow.damaged` for values that no release has written.
-  init(items: Int, _ row: Row, from first: Int) throws {
-    try self.init(
-      items: items, state: row[first], settledAt: row[first + 1], counts: row[first + 2] as Data?,
-      devices: row[first + 3] as Data?, failures: row[first + 4] as Data?,
-      times: row[first + 5] as Data?)
-  }
-
-  /// Decodes column values. Throws `SendRow.damaged` for values that no release has written.
-  init(
-    items: Int, state code: UInt8?, settledAt: Int64?, counts: Data?, devices stored: Data?, failures reasons: Data?,
-    times: Data?
-  ) throws {
+  init(items: Int, _ row: Row, from first: Int32) throws {
+    func bytes(_ column: Int32) throws -> [UInt8]? { row.isNull(column) ? nil : try row.bytes(column) }
     self.items = items
-    if let code {
-      guard let state = StoredCode.state(code) else { throw SendRow.damaged }
+    if let code = try row.optionalInteger(first) {
+      guard let state = StoredCode.state(UInt8(truncatingIfNeeded: code)) else { throw SendRow.damaged }
       self.state = state
     }
-    self.settledAt = settledAt.map(UnixTime.init(milliseconds:))
-    if let counts {
-      guard let tally = OutcomeCounts(stored: counts), let failures = FailureCounts(stored: reasons ?? Data()) else {
+    settledAt = try row.optionalTime(first + 1)
+    if let counts = try bytes(first + 2) {
+      guard let tally = OutcomeCounts(stored: counts), let failures = FailureCounts(stored: try bytes(first + 4) ?? [])
+      else {
         throw SendRow.damaged
       }
       (self.tally, self.failures) = (tally, failures)
       devices = nil
     } else {
-      guard let devices = StoredDevices.decode(stored ?? Data()) else { throw SendRow.damaged }
+      guard let devices = StoredDevices.decode(try bytes(first + 3) ?? []) else { throw SendRow.damaged }
       self.devices = devices
       (tally, failures) = (OutcomeCounts(devices), FailureCounts(devices))
     }
-    if let times, let end = self.settledAt {
+    if let times = try bytes(first + 5), let end = settledAt {
       guard let times = StoredTimes.decode(times, devices: &devices, until: end) else { throw SendRow.damaged }
       self.times = times
     }
@@ -80,25 +70,22 @@ struct ItemSum: Sendable {
     return one == .cancelled || other == .cancelled ? .cancelled : .settled
   }
 
-  /// The values of `columns`, for SQLite.
-  var values: [DatabaseValue] {
+  /// The values of `columns`.
+  var values: [Value] {
     [
-      (state.map { Int64(StoredCode.code($0)) }).databaseValue, (settledAt?.milliseconds).databaseValue,
-      (devices == nil ? tally.stored : nil).databaseValue, devices.map(StoredDevices.encode).databaseValue,
-      storedFailures.map { Data($0) }.databaseValue, storedTimes.map { Data($0) }.databaseValue,
+      .integer(storedState.map { Int64($0) }), .time(settledAt), .bytes(storedCounts), .bytes(storedDevices),
+      .bytes(storedFailures), .bytes(storedTimes),
     ]
   }
 }
 
 extension ItemSum {
+  var storedState: Int16? { state.map { Int16(StoredCode.code($0)) } }
+  var storedCounts: [UInt8]? { devices == nil ? tally.storedBytes : nil }
+  var storedDevices: [UInt8]? { devices.map(StoredDevices.bytes) }
   var storedFailures: [UInt8]? { devices == nil && !failures.isEmpty ? failures.storedBytes : nil }
   /// The value of the column `times`; nil if none is known.
   var storedTimes: [UInt8]? { settledAt.flatMap { StoredTimes.bytes(times, of: devices, until: $0) } }
-}
-
-extension Optional where Wrapped: DatabaseValueConvertible {
-  /// The value, or NULL.
-  var databaseValue: DatabaseValue { self?.databaseValue ?? .null }
 }
 
 /// The changes that one transaction makes to a hub's totals; they may be negative.

@@ -1,6 +1,5 @@
 import FanfareCore
-import Foundation
-import GRDB
+import Store
 
 /// A row of the sends table, for sends of several items and records out of order; other records need no row in memory.
 struct SendRow {
@@ -16,8 +15,11 @@ struct SendRow {
   let audience: String
 
   /// The columns that `init(_:)` reads.
-  static let columns =
-    "is_announced, known_parts, settled_parts, part_0, accepted_at, sender, audience, \(ItemSum.columns)"
+  static let columns = """
+    s.is_announced, s.known_parts, s.settled_parts, s.digest, s.accepted_at, s.sender, s.audience, s.state, s.settled_at, \
+    s.counts, s.devices, s.failures, s.times
+    """
+  static let columnCount: Int32 = 13
 
   /// Whether one attempt is complete.
   var isSettled: Bool { sum.items >= knownParts }
@@ -59,9 +61,9 @@ struct SendRow {
     knownParts = sum.items
   }
 
-  /// The values of `known_parts`, `settled_parts`, `part_0` and the columns of `ItemSum`, for SQLite.
-  var itemValues: [DatabaseValue] {
-    [knownParts.databaseValue, sum.items.databaseValue, digest.databaseValue] + sum.values
+  /// The key under which the send's items are stored.
+  func key(of send: SendID, hub: HubName) -> BatchPlan.Key {
+    BatchPlan.Key(hub: hub, id: send, day: BatchPlan.day(of: acceptedAt))
   }
 
   /// A row has values that no release has written.
@@ -72,13 +74,10 @@ struct SendRow {
 extension SendRow {
   /// Reads `columns`. Throws `damaged` for values that no release has written.
   init(_ row: Row) throws {
-    isAnnounced = row[0]
-    knownParts = row[1]
-    digest = row[3]
-    acceptedAt = UnixTime(milliseconds: row[4])
-    sender = row[5]
-    audience = row[6]
-    sum = try ItemSum(items: row[2], row, from: 7)
+    self.init(
+      isAnnounced: try row.bool(0), knownParts: try row.int(1), sum: try ItemSum(items: row.int(2), row, from: 7),
+      digest: try row.optionalInteger(3), acceptedAt: try row.time(4), sender: try row.optionalText(5),
+      audience: try row.text(6))
   }
 
   /// A send known only by this item.

@@ -65,7 +65,7 @@ enum StoredDevices {
   }
 
   /// Decodes a column; nil for bytes that no release has written.
-  static func decode(_ stored: Data) -> [DeviceResult]? {
+  static func decode(_ stored: some Sequence<UInt8>) -> [DeviceResult]? {
     var input = [UInt8](stored)[...]
     var devices: [DeviceResult] = []
     while !input.isEmpty {
@@ -97,7 +97,7 @@ extension OutcomeCounts {
   }
 
   /// Decodes a column; nil for bytes that no release has written.
-  init?(stored: Data) {
+  init?(stored: some Sequence<UInt8>) {
     self.init()
     var input = [UInt8](stored)[...]
     while !input.isEmpty {
@@ -120,7 +120,7 @@ extension FailureCounts {
   }
 
   /// Decodes a column; nil for bytes that no release has written.
-  init?(stored: Data) {
+  init?(stored: some Sequence<UInt8>) {
     self.init()
     var input = [UInt8](stored)[...]
     while !input.isEmpty {

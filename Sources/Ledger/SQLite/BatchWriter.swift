@@ -2,6 +2,7 @@ import FanfareCore
 import Foundation
 import GRDB
 import RDKafka
+import Store
 
 /// Writes one batch to the SQLite file, inside one transaction.
 ///
@@ -29,7 +30,7 @@ struct BatchWriter {
     // Settles a send of one item that is accepted and open.
     settle = try db.cachedStatement(
       sql: """
-        UPDATE sends SET settled_parts = 1, state = ?, settled_at = ?, part_0 = ?, counts = ?, devices = ?,
+        UPDATE sends SET settled_parts = 1, state = ?, settled_at = ?, digest = ?, counts = ?, devices = ?,
           failures = ?, times = ?
         WHERE hub = ? AND id = ? AND known_parts = 1 AND settled_parts = 0
         """)
@@ -44,14 +45,7 @@ struct BatchWriter {
       }
     }
     for (hub, delta) in deltas { try write(delta, hub: hub) }
-    let position = try db.cachedStatement(
-      sql: """
-        INSERT INTO positions (topic, partition, next_offset) VALUES (?, ?, ?)
-        ON CONFLICT DO UPDATE SET next_offset = excluded.next_offset
-        """)
-    for (partition, offset) in batch.positions {
-      try position.execute(arguments: [partition.topic, partition.partition, offset])
-    }
+    try LedgerQueries(Session(.sqlite(db))).reach(batch.positions)
     return deltas.values.reduce(0) { $0 + $1.duplicates }
   }
 
@@ -96,11 +90,13 @@ struct BatchWriter {
 
   /// Writes a record whose send is unknown, has several items, or has already settled.
   private mutating func writeOutOfOrder(_ settlement: LedgerEntry.Settlement, hub: Int64, id: DatabaseValue) throws {
-    let select = try db.cachedStatement(sql: "SELECT \(SendRow.columns) FROM sends WHERE hub = ? AND id = ?")
-    let stored = try Row.fetchOne(select, arguments: [hub, id]).map(SendRow.init)
+    let select = try db.cachedStatement(sql: "SELECT \(SendRow.columns) FROM sends AS s WHERE s.hub = ? AND s.id = ?")
+    let rows = try GRDB.Row.fetchCursor(select, arguments: [hub, id])
+    defer { withExtendedLifetime(rows) {} }
+    let stored = try rows.next() == nil ? nil : SendRow(StoreRow(of: select))
     var row = stored ?? SendRow(settlement)
     var delta = deltas[hub, default: HubDelta()]
-    let items = AttemptTable(db, hub: hub, send: id)
+    let items = AttemptTable(Session(.sqlite(db)), row.key(of: settlement.send, hub: settlement.hub))
     let isChanged = try row.add(settlement, items: items, maximumDevices: maximumDevices, delta: &delta)
     if isChanged {
       if stored == nil {
@@ -116,7 +112,7 @@ struct BatchWriter {
     if isNew {
       let insert = try db.cachedStatement(
         sql: """
-          INSERT INTO sends (known_parts, settled_parts, part_0, \(ItemSum.columns), accepted_at, is_announced,
+          INSERT INTO sends (known_parts, settled_parts, digest, \(ItemSum.columns), accepted_at, is_announced,
             sender, audience, hub, id)
           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)
           """)
@@ -130,7 +126,7 @@ struct BatchWriter {
       let update = try db.cachedStatement(
         sql: """
           UPDATE sends SET
-            known_parts = ?, settled_parts = ?, part_0 = ?, state = ?, settled_at = ?, counts = ?, devices = ?,
+            known_parts = ?, settled_parts = ?, digest = ?, state = ?, settled_at = ?, counts = ?, devices = ?,
             failures = ?, times = ?
           WHERE hub = ? AND id = ?
           """)
@@ -180,4 +176,21 @@ struct BatchWriter {
     statement.setUncheckedArguments(StatementArguments(arguments))
     try statement.execute()
   }
+}
+
+extension SendRow {
+  /// The values of `known_parts`, `settled_parts`, `digest` and the columns of `ItemSum`.
+  fileprivate var itemValues: [DatabaseValue] {
+    [
+      knownParts.databaseValue, sum.items.databaseValue, digest.databaseValue,
+      sum.storedState.map { Int64($0) }.databaseValue, (sum.settledAt?.milliseconds).databaseValue,
+      sum.storedCounts.map { Data($0) }.databaseValue, sum.storedDevices.map { Data($0) }.databaseValue,
+      sum.storedFailures.map { Data($0) }.databaseValue, sum.storedTimes.map { Data($0) }.databaseValue,
+    ]
+  }
+}
+
+extension Optional where Wrapped: DatabaseValueConvertible {
+  /// The value, or NULL.
+  fileprivate var databaseValue: DatabaseValue { self?.databaseValue ?? .null }
 }

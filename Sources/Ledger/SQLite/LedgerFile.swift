@@ -55,6 +55,7 @@ enum LedgerFile {
     switch error {
     case let error as LedgerError: error
     case let error as StoreError where error.code == .unusable: LedgerError(.unusable, error.message)
+    case let error as StoreError where error == .mismatch: SendRow.damaged
     case let error as TooManyReads: LedgerError(.unavailable, "the ledger cannot be used now: \(error)")
     case let error as DatabaseError where error.resultCode == .SQLITE_NOTADB || error.resultCode == .SQLITE_CORRUPT:
       LedgerError(.unusable, "the ledger's file is damaged: SQLite error \(error.extendedResultCode)")

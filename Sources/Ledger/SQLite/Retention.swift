@@ -1,6 +1,7 @@
 import FanfareCore
 import Foundation
 import GRDB
+import Store
 
 /// Removes sends older than the retention, a limited number in each transaction. Totals are not reduced.
 struct Retention: Sendable {
@@ -30,33 +31,33 @@ struct Retention: Sendable {
     let limit = max(Self.minimum, 2 * batch.entries.count)
     let select = try db.cachedStatement(
       sql: """
-        SELECT hub, id, \(Self.mayHaveParts) FROM sends
+        SELECT \(Self.columns) FROM sends
         WHERE is_announced = 1 AND settled_parts >= known_parts AND settled_at < ? ORDER BY settled_at LIMIT ?
         """)
     let oldest = newest + (.zero - period)
-    for row in try Row.fetchAll(select, arguments: [oldest.milliseconds, limit]) { try Self.remove(row, from: db) }
+    for row in try GRDB.Row.fetchAll(select, arguments: [oldest.milliseconds, limit]) { try Self.remove(row, from: db) }
     try removeOpen(db, before: newest + (.zero - max(period, Self.open)))
   }
 
   private mutating func removeOpen(_ db: Database, before oldest: UnixTime) throws {
     let select = try db.cachedStatement(
-      sql:
-        "SELECT hub, id, \(Self.mayHaveParts), accepted_at FROM sends WHERE (hub, id) > (?, ?) ORDER BY hub, id LIMIT ?"
-    )
-    let rows = try Row.fetchAll(select, arguments: [cursor.hub, cursor.id, Self.stride])
+      sql: "SELECT \(Self.columns) FROM sends WHERE (hub, id) > (?, ?) ORDER BY hub, id LIMIT ?")
+    let rows = try GRDB.Row.fetchAll(select, arguments: [cursor.hub, cursor.id, Self.stride])
     for row in rows where (row[3] as Int64) < oldest.milliseconds { try Self.remove(row, from: db) }
     cursor = rows.count == Self.stride ? rows.last.map { ($0[0], $0[1]) } ?? (0, Data()) : (0, Data())
   }
 
-  /// SQL condition: whether items of the send may be stored. Dead letters have them because they may be redriven.
-  private static let mayHaveParts = "known_parts > 1 OR state IS \(StoredCode.code(StatusRecord.State.deadLettered))"
+  /// The third is whether items of the send may be stored. Dead letters have them because they may be redriven.
+  private static let columns = """
+    hub, id, known_parts > 1 OR state IS \(StoredCode.code(StatusRecord.State.deadLettered)), accepted_at,
+    (SELECT name FROM hubs WHERE hubs.id = sends.hub)
+    """
 
-  private static func remove(_ row: Row, from db: Database) throws {
-    let key: StatementArguments = [row[0] as Int64, row[1] as Data]
-    try db.cachedStatement(sql: "DELETE FROM sends WHERE hub = ? AND id = ?").execute(arguments: key)
-    try db.cachedStatement(sql: "DELETE FROM duplicates WHERE hub = ? AND send = ?").execute(arguments: key)
-    guard row[2] as Bool else { return }
-    try db.cachedStatement(sql: "DELETE FROM parts WHERE hub = ? AND send = ?").execute(arguments: key)
-    try db.cachedStatement(sql: "DELETE FROM attempts WHERE hub = ? AND send = ?").execute(arguments: key)
+  private static func remove(_ row: GRDB.Row, from db: Database) throws {
+    let id: Data = row[1]
+    try db.cachedStatement(sql: "DELETE FROM sends WHERE hub = ? AND id = ?").execute(arguments: [row[0] as Int64, id])
+    guard let send = SendID(bytes: id), let hub = HubName(row[4] as String) else { throw SendRow.damaged }
+    let day = BatchPlan.day(of: UnixTime(milliseconds: row[3]))
+    try AttemptTable(Session(.sqlite(db)), BatchPlan.Key(hub: hub, id: send, day: day)).remove(hasItems: row[2])
   }
 }

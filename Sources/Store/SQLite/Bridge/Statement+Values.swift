@@ -43,11 +43,13 @@ extension Statement {
     )
   }
 
-  /// Binds the values to the parameters `?1`, `?2` …, for the next execution.
+  /// Binds the values to the parameters `?1`, `?2` …, for the next execution. Values beyond the last parameter are
+  /// ignored: PostgreSQL's form of the statement may need more.
   func bind(_ values: [Value]) throws(StoreError) {
     // Resets the statement, and tells GRDB not to bind or check arguments itself.
     setUncheckedArguments(StatementArguments())
-    for (index, value) in zip(Int32(1)..., values) {
+    let count = Int(unsafe sqlite3_bind_parameter_count(sqliteStatement))
+    for (index, value) in zip(Int32(1)..., values.prefix(count)) {
       let code =
         switch value {
         case .text(let text?): bind(text, at: index)
