@@ -26,7 +26,9 @@ final class Ledger: Service {
   private let state = Mutex(State())
 
   private struct State {
-    var window: CreditWindow?
+    var credit = CreditWindow()
+    /// What was consumed and is not recorded yet.
+    var held = (records: 0, bytes: 0)
     var hasPartitions = false
     var storeFailure: LedgerError?
     /// When to stop trying; set while shutting down.
@@ -48,8 +50,6 @@ final class Ledger: Service {
     lag = LagMetrics(group: configuration.consumer.groupID)
     consumer = try Consumer(configuration: configuration.consumer, logger: logger)
     metrics = LedgerMetrics(topics: [configuration.topics.sends, configuration.topics.status])
-    let window = CreditWindow(maximumRecords: configuration.windowRecords, maximumBytes: configuration.windowBytes)
-    state.withLock { $0.window = window }
   }
 
   /// The problem that keeps the ledger from recording, for readiness; nil when there is none.
@@ -104,7 +104,10 @@ final class Ledger: Service {
       case .records(let records):
         let batch = LedgerBatch(records, topics: configuration.topics, maximumDevices: store.maximumDevices)
         lag.consumed(batch)
-        state.withLock { $0.window?.consumed(records: batch.records, bytes: batch.bytes) }
+        state.withLock { state in
+          state.credit.receive(records: batch.records, bytes: batch.bytes)
+          state.held = (state.held.records + batch.records, state.held.bytes + batch.bytes)
+        }
         // Large records reduce the credit that was granted for smaller ones.
         grant()
         queue.append(.record(batch))
@@ -134,7 +137,10 @@ final class Ledger: Service {
   }
 
   private func grant() {
-    let records = state.withLock { $0.window?.grant() ?? 0 }
+    let records = state.withLock { state in
+      state.credit.grant(
+        records: configuration.windowRecords - state.held.records, bytes: configuration.windowBytes - state.held.bytes)
+    }
     if records != 0 { consumer.grant(records: records) }
   }
 
@@ -260,7 +266,7 @@ final class Ledger: Service {
         "Ledger skipped undecodable records",
         metadata: [LogKeys.topic: "\(topic)", LogKeys.records: "\(problem.count)", LogKeys.error: "\(problem.reason)"])
     }
-    state.withLock { $0.window?.recorded(records: batch.records) }
+    state.withLock { $0.held = ($0.held.records - batch.records, $0.held.bytes - batch.bytes) }
     grant()
     onRecorded?(batch)
   }

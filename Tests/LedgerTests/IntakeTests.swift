@@ -101,28 +101,6 @@ import Testing
     #expect(await last == nil)
   }
 
-  @Test func windowIsLimitedByRecordsAndBytes() {
-    var window = CreditWindow(maximumRecords: 1000, maximumBytes: 1_000_000)
-    // Before the first observation records are estimated to be large.
-    let first = window.grant()
-    #expect(first == 61)
-    #expect(window.grant() == 0)
-    var outstanding = first
-    for _ in 0..<40 {
-      window.consumed(records: 61, bytes: 61 * 100)
-      window.recorded(records: 61)
-      outstanding += window.grant() - 61
-    }
-    #expect(outstanding == 1000)
-    // A batch of huge records reduces the credit at once, but never below one record.
-    window.consumed(records: 10, bytes: 10 * 5_000_000)
-    #expect(window.grant() == -999)
-    window.recorded(records: 10)
-    #expect(window.grant() == 10)
-    window.recorded(records: 1)
-    #expect(window.grant() == 1)
-  }
-
   @Test func offsetsAreRewoundToTheStoresPositions() async throws {
     let partitions = (0..<5).map { TopicPartition(topic: "t", partition: $0) }
     let rewinds = await OffsetRewind.offsets(

@@ -32,26 +32,3 @@ final class Credit: Sendable {
     records.wrappingSubtract(count, ordering: .sequentiallyConsistent)
   }
 }
-
-/// An estimate of the size of the next records, from which a reader with a limit in bytes computes
-/// its credit.
-///
-/// It follows larger records at once and smaller ones slowly.
-package struct RecordSizeEstimate: Sendable {
-  private var bytesPerRecord = 16_384.0
-
-  package init() {}
-
-  /// Updates the estimate.
-  package mutating func observe(records: Int, bytes: Int) {
-    guard records > 0 else { return }
-    let average = Double(bytes) / Double(records)
-    bytesPerRecord = average > bytesPerRecord ? average : bytesPerRecord * 0.75 + average * 0.25
-  }
-
-  /// The number of records of the estimated size that fit into `bytes`.
-  package func records(in bytes: Int) -> Int {
-    // in range: at most the limit of a setting
-    Int(Double(max(0, bytes)) / max(1, bytesPerRecord))
-  }
-}

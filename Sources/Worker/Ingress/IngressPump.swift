@@ -68,28 +68,25 @@ package final class IngressPump: Service {
 
   private func pump() async -> RDKafkaError? {
     let metrics = IngressMetrics(hub: hub)
-    var (size, credit) = (RecordSizeEstimate(), 0)
-    func setCredit(_ wanted: Int) {
-      guard wanted != credit else { return }
-      source.grant(records: wanted - credit)
-      credit = wanted
+    var credit = CreditWindow()
+    func grant(beside records: Int = 0, bytes: Int = 0) {
+      let change = credit.grant(records: Self.maximumRecords - records, bytes: Self.maximumBytes - bytes)
+      if change != 0 { source.grant(records: change) }
     }
-    var room: Int { min(Self.maximumRecords, max(1, size.records(in: Self.maximumBytes))) }
-    setCredit(room)
+    grant()
     // After an interrupted batch no later offset may be stored: the next owner of the partitions moves the rest.
     var isInterrupted = false
     for await event in source.events {
       switch event {
       case .records(let records):
-        credit -= records.count
-        size.observe(records: records.count, bytes: records.reduce(0) { $0 + $1.value.count })
-        // Credit granted when records were small is taken back when they turn out to be large.
-        setCredit(min(credit, room))
+        let bytes = records.reduce(0) { $0 + $1.value.count }
+        credit.receive(records: records.count, bytes: bytes)
+        grant(beside: records.count, bytes: bytes)
         guard !isInterrupted, await move(records, metrics) else {
           isInterrupted = true
           continue
         }
-        setCredit(room)
+        grant()
       // Everything before has been produced.
       case .assigned(_, let rebalance), .revoked(_, let rebalance), .lost(_, let rebalance): rebalance.complete()
       case .failed(let error):

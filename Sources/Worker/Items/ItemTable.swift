@@ -12,7 +12,7 @@ import RDKafka
 /// - The vacant slots are those on the free list, each once.
 /// - Each lane has exactly one leader, and only leaders resolve their devices: at most one item of a key is in its
 /// first attempts.
-/// - After a grant, credit and held records stay within the limits: see `RecordCredit`.
+/// - After a grant, credit and held records stay within the limits: see `CreditWindow`.
 /// - Each item's counts of open devices, first attempts and unacknowledged records are correct.
 struct ItemTable: Sendable, RandomAccessCollection {
   private var slots: [WorkItem] = []
@@ -23,7 +23,9 @@ struct ItemTable: Sendable, RandomAccessCollection {
   private var recent: RecentSends
   private(set) var held = HeldMemory()
   /// Consumer credit, granted by the room that is left.
-  private(set) var credit = RecordCredit()
+  private(set) var credit = CreditWindow()
+  /// Whether the consumer was told to deliver no further segments.
+  private(set) var pausesSegments = false
 
   init(rememberedSends: Int) {
     recent = RecentSends(capacity: rememberedSends)
@@ -83,22 +85,27 @@ struct ItemTable: Sendable, RandomAccessCollection {
   /// Counts records that have arrived.
   /// Those of the segments topic have their own limits and arrive in their own batches.
   mutating func receive(_ batch: [ConsumedRecord], areSegments: Bool) {
-    credit.receive(batch.count)
-    if !areSegments { credit.measure(records: batch.count, bytes: batch.reduce(0) { $0 + $1.value.count }) }
+    credit.receive(records: batch.count, bytes: areSegments ? nil : batch.reduce(0) { $0 + $1.value.count })
   }
 
   /// The change of credit to grant. `unresponsive`: pushes of services that do not answer.
   mutating func grantCredit(
     unresponsive: Int, spanAllows: @autoclosure () -> Bool, limits: WorkerConfiguration.Limits
   ) -> Int {
-    credit.grant(
-      held, exempt: held.exempt(forPushes: unresponsive, limits: limits),
-      mayGrow: held.devices < limits.maximumDevices && spanAllows(), limits: limits)
+    let exempt = held.exempt(forPushes: unresponsive, limits: limits)
+    return credit.grant(
+      records: Swift.min(limits.maximumRecords + exempt.records - held.records, 2048),
+      bytes: limits.maximumBytes + exempt.bytes - held.bytes, step: Swift.min(512, limits.maximumRecords / 8),
+      mayGrow: held.devices < limits.maximumDevices && spanAllows())
   }
 
   /// Whether the consumer must stop or resume delivering segments; nil: no change.
   mutating func pauseSegments(hasReachedSpan: Bool, limits: WorkerConfiguration.Limits) -> Bool? {
-    credit.pauseSegments(held, hasReachedSpan: hasReachedSpan, limits: limits)
+    let hasRoom =
+      held.segments < limits.maximumSegments && held.segmentBytes < limits.maximumSegmentBytes && !hasReachedSpan
+    guard pausesSegments == hasRoom else { return nil }
+    pausesSegments = !hasRoom
+    return pausesSegments
   }
 
   // Coming and going.
@@ -244,8 +251,16 @@ struct ItemTable: Sendable, RandomAccessCollection {
   }
 
   /// Violations of the limits of credit, after a grant.
+  /// Records that were under way when credit was taken back may exceed the limit, but then no credit is left.
   func checkCredit(unresponsive: Int, limits: WorkerConfiguration.Limits) -> [String] {
-    credit.checkInvariants(held, exempt: held.exempt(forPushes: unresponsive, limits: limits), limits: limits)
+    guard credit.outstanding > 0 else { return [] }
+    let exempt = held.exempt(forPushes: unresponsive, limits: limits)
+    let (records, bytes) = (
+      limits.maximumRecords + exempt.records - held.records, limits.maximumBytes + exempt.bytes - held.bytes
+    )
+    let fitting = bytes > 0 ? Swift.max(1, credit.typicalSize.records(in: bytes)) : 0
+    let fits = credit.outstanding <= Swift.min(records, fitting)
+    return fits ? [] : ["credit for \(credit.outstanding) exceeds the room of \(records) records and \(bytes) bytes"]
   }
   #endif
 }

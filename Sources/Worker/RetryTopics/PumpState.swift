@@ -76,13 +76,9 @@ struct PumpState {
   private var offsets = PartitionOffsets()
   private var waiting = DeadlineQueue<Held>()
   private var bytes = 0
-  /// The largest record seen: credit assumes that all are as large.
-  private var largest = 4096
   /// Copies that Kafka has not acknowledged.
   private var outstanding = 0
-  /// Outstanding consumer credit; negative after a reduction that came too late for records under
-  /// way.
-  private var credit = 0
+  private var credit = CreditWindow()
   private var drains: [Drain] = []
   private var shutdownDeadline: Int64?
 
@@ -138,17 +134,19 @@ struct PumpState {
     effects.positions += offsets.takeChanged(metadataLimit: 0)
     let isDrained = outstanding == 0 || now.uptime >= shutdownDeadline ?? .max
     effects.hasDrained = shutdownDeadline != nil && isDrained
-    effects.credit = creditToGrant()
+    if shutdownDeadline == nil, drains.isEmpty {
+      effects.credit = credit.grant(
+        records: limits.records - held, bytes: limits.bytes - bytes, step: limits.records / 8)
+    }
     return effects
   }
 
   private mutating func take(_ records: [ConsumedRecord], at now: Moment) {
-    credit -= records.count
+    credit.receive(records: records.count, bytes: records.reduce(0) { $0 + $1.value.count })
     for record in records {
       guard let origin = offsets.begin(record) else { continue }
       let held = Held(record, origin)
       bytes += held.value.count
-      largest = max(largest, held.value.count)
       // A record that cannot be read is due at once: the worker dead-letters it with the reason.
       let wait = (try? RetryRecord.wait(of: record.value, at: now.wall).milliseconds) ?? 0
       let due = now.uptime + min(delay, max(0, wait))
@@ -197,15 +195,5 @@ struct PumpState {
   private mutating func forgetUnowned() {
     let offsets = offsets
     for held in waiting.remove(where: { !offsets.isOpen($0.origin) }) { bytes -= held.value.count }
-  }
-
-  private mutating func creditToGrant() -> Int {
-    guard shutdownDeadline == nil, drains.isEmpty else { return 0 }
-    let room = bytes < limits.bytes ? min(limits.records - held, max(1, (limits.bytes - bytes) / largest)) : 0
-    let change = room - credit
-    // Credit granted when records seemed small is taken back when they turn out to be large.
-    guard change < 0 || (change > 0 && (credit <= 0 || change >= limits.records / 8)) else { return 0 }
-    credit += change
-    return change
   }
 }

@@ -38,7 +38,7 @@ extension Desk {
   /// The credit that the consumer has not used.
   var outstandingCredit: Int { dispatcher.items.credit.outstanding }
   /// Whether the consumer delivers no segments.
-  var pausesSegments: Bool { dispatcher.items.credit.pausesSegments }
+  var pausesSegments: Bool { dispatcher.items.pausesSegments }
   /// Whether no send waits for another of its key.
   var hasNoLanes: Bool { dispatcher.items.hasNoLanes }
   /// How many records of pages wait for a readmission slot, their bytes, and the taken slots by sender.

@@ -54,14 +54,13 @@ struct InvariantTests {
   @Test func creditBeyondTheLimitsIsFound() {
     var limits = WorkerConfiguration.Limits()
     limits.maximumRecords = 100
-    var credit = RecordCredit()
-    #expect(credit.grant(HeldMemory(), exempt: (0, 0), mayGrow: true, limits: limits) == 100)
-    #expect(credit.checkInvariants(HeldMemory(), exempt: (0, 0), limits: limits) == [])
-    let crowded = HeldMemory(records: 1)
-    #expect(finds("exceed 100 + 0", in: credit.checkInvariants(crowded, exempt: (0, 0), limits: limits)))
-    #expect(credit.checkInvariants(crowded, exempt: (1, 0), limits: limits) == [], "exempt")
-    let heavy = HeldMemory(bytes: limits.maximumBytes - 10_000)
-    #expect(finds("exceeds the room", in: credit.checkInvariants(heavy, exempt: (0, 0), limits: limits)))
+    var items = ItemTable(rememberedSends: 0)
+    let granted = items.grantCredit(unresponsive: 0, spanAllows: true, limits: limits)
+    #expect(granted == 100 && items.checkCredit(unresponsive: 0, limits: limits) == [])
+    limits.maximumRecords = 99
+    #expect(finds("exceeds the room of 99 records", in: items.checkCredit(unresponsive: 0, limits: limits)))
+    (limits.maximumRecords, limits.maximumBytes) = (100, 10_000)
+    #expect(finds("exceeds the room", in: items.checkCredit(unresponsive: 0, limits: limits)))
   }
 
   @Test func secondItemOfAKeyInItsFirstAttemptsIsFound() throws {

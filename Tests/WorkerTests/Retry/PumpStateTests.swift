@@ -63,7 +63,7 @@ struct PumpStateTests {
     limits.bytes = 10 * 1024 * 1024
     var state = PumpState(delay: .seconds(20), limits: limits)
     var credit = state.advance(.event(.assigned([Self.partition], Rebalance {})), at: Self.moment(0)).credit
-    #expect(credit == limits.bytes / 4096)
+    #expect(credit == limits.bytes / 16_384)
     // Due at once, as all that cannot be read.
     let large = [UInt8](repeating: 0x20, count: 1024 * 1024)
     var due: [PumpState.Held] = []
