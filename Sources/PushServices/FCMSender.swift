@@ -165,7 +165,7 @@ package final class FCMSender: PushSender {
           if !isAccepted { refusals.accepted(now: now) }
           // The payload of a single send is rarely seen again, so one per batch is enough. The pushes of a broadcast
           // share one payload, so the comparison is of one buffer with itself and costs nothing.
-          let isWorthRemembering = push.isBulk || !isAccepted
+          let isWorthRemembering = push.isBroadcast || !isAccepted
           isAccepted = true
           if isWorthRemembering, lastProven != push.rendering.body {
             lastProven = push.rendering.body

@@ -164,12 +164,12 @@ package final class Consumer: Sendable {
     }
     let deadline = ContinuousClock.now + configuration.commitTimeout
     let result: Result<Void, RDKafkaError> = await withCheckedContinuation { continuation in
-      let ticket = commits.add(continuation, deadline: deadline)
+      let number = commits.add(continuation, deadline: deadline)
       do throws(RDKafkaError) {
-        guard let ticket else { throw closedError }
-        try handle.commit(offsets, ticket: ticket)
+        guard let number else { throw closedError }
+        try handle.commit(offsets, number: number)
       } catch {
-        if let ticket { commits.end(ticket, .failure(error)) } else { continuation.resume(returning: .failure(error)) }
+        if let number { commits.end(number, .failure(error)) } else { continuation.resume(returning: .failure(error)) }
       }
     }
     try result.get()

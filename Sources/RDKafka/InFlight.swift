@@ -70,7 +70,7 @@ struct InFlight: ~Copyable {
   /// - Returns: Its topic; nil if it was given up before.
   @discardableResult
   mutating func settle(_ delivery: Delivery) -> String? {
-    let (slot, index) = (delivery.ticket.slot, delivery.ticket.index)
+    let (slot, index) = (delivery.tag.slot, delivery.tag.index)
     guard let topic = topicOfUnsettled(slot, index) else { return nil }
     if delivery.isAcknowledged {
       let position = RecordPosition(topic: topic, partition: delivery.partition, offset: delivery.offset)

@@ -85,7 +85,7 @@ package struct WorkerConfiguration: Sendable {
     package var segments = 64
     /// The most pushes of broadcasts in flight on one platform: the rest of its room is for single
     /// sends. While single sends arrive, it may be fewer (see `BroadcastWindow`).
-    package var maximumBulkPushesPerSender = 1_000
+    package var maximumBroadcastPushesPerSender = 1_000
     /// The share of a page's devices whose failure pauses its broadcast, 0…1; dead devices and
     /// expiry do not count.
     package var broadcastFailureShare = 0.5
@@ -119,7 +119,7 @@ package struct WorkerConfiguration: Sendable {
     /// before has ended.
     package var commitInterval = Duration.milliseconds(250)
     /// How often the worker asks for the controls of the broadcasts in work.
-    package var steeringInterval = Duration.milliseconds(500)
+    package var controlInterval = Duration.milliseconds(500)
     /// How often a platform that refuses the configuration is probed.
     package var probeInterval = Duration.seconds(15)
     /// How often a platform that is unavailable is probed.
@@ -158,7 +158,7 @@ package struct WorkerConfiguration: Sendable {
       ("undividedDevices", broadcasts.undividedDevices, 1...100_000),
       ("pageDevices", broadcasts.pageDevices, 1...25_000), ("lookUpPage", broadcasts.lookUpPage, 1...100_000),
       ("segments", broadcasts.segments, 1...10_000),
-      ("maximumBulkPushesPerSender", broadcasts.maximumBulkPushesPerSender, 1...Int.max),
+      ("maximumBroadcastPushesPerSender", broadcasts.maximumBroadcastPushesPerSender, 1...Int.max),
       ("broadcastFailureSample", broadcasts.broadcastFailureSample, 1...Int.max),
       ("commitMetadataBytes", limits.commitMetadataBytes, 0...16_384),
       ("commitRecords", limits.commitRecords, 1...Int.max),
@@ -171,7 +171,7 @@ package struct WorkerConfiguration: Sendable {
       ("drainDeadline", times.drainDeadline), ("revokeDeadline", times.revokeDeadline),
       ("lastCommitDeadline", times.lastCommitDeadline), ("resumeDeadline", times.resumeDeadline),
       ("probeInterval", times.probeInterval), ("tickInterval", times.tickInterval),
-      ("outageProbeInterval", times.outageProbeInterval), ("steeringInterval", times.steeringInterval),
+      ("outageProbeInterval", times.outageProbeInterval), ("controlInterval", times.controlInterval),
       ("longestRest", times.longestRest),
     ]
     for (property, value) in durations where value < .milliseconds(1) {

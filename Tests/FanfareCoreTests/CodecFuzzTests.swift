@@ -9,7 +9,7 @@ import Testing
   private static let time = UnixTime(milliseconds: 1_795_248_000_123)
 
   private static let device = RegistrationID(high: 0x1234_5678_9ABC_4DEF, low: 0x8123_4567_89AB_CDEF)
-  private static let attempt = AttemptID(high: 0x0FED_CBA9_8765_4321, low: 0x8000_0000_0000_0003)
+  private static let attempt = DispatchID(high: 0x0FED_CBA9_8765_4321, low: 0x8000_0000_0000_0003)
 
   private static let sends: [SendRequest] = [
     SendRequest(

@@ -327,7 +327,7 @@ import Testing
 
   /// Parts of different attempts are different records with different ids.
   @Test func statusInPartsContainsItsAttempt() {
-    let attempt = AttemptID.random()
+    let attempt = DispatchID.random()
     let status = StatusRecord(
       send: .random(), hub: .default, part: 1, parts: 3, attempt: attempt, state: .settled, sender: nil,
       audience: .user("bob"),

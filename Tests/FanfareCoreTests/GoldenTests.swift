@@ -10,7 +10,7 @@ import Testing
   private static let time = UnixTime(milliseconds: 1_790_000_000_123)
   private static let shop = HubName("shop") ?? .default
   private static let message = Content(message: Message(title: "Goal", body: "1:0"))
-  private static let attempt = AttemptID(high: 0x1111_2222_3333_4444, low: 0x8555_6666_7777_8888)
+  private static let attempt = DispatchID(high: 0x1111_2222_3333_4444, low: 0x8555_6666_7777_8888)
   private static let counts: OutcomeCounts = {
     var counts = OutcomeCounts()
     for (index, platform) in Platform.allCases.enumerated() {

@@ -110,7 +110,7 @@ import Testing
       #expect(last.status == 202)
       try expectRefusal(try await post(), by: .openBroadcasts)
       let send = try #require(try JSON(last.body)["id"]?.text.flatMap { SendID($0) })
-      _ = try await temporary.registry.steer(
+      _ = try await temporary.registry.control(
         BroadcastID(hub: .default, send: send), BroadcastControl(.cancelled, because: .caller), at: app.clock.now())
       try expectRefusal(try await post(), by: .openBroadcasts)
       app.clock.advance(by: .seconds(1))

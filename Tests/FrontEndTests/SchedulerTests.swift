@@ -206,7 +206,7 @@ import Testing
     refusal.value = RDKafkaError(code: .possiblyPersisted, message: "late")
     _ = await scheduler().fireDue()
     #expect(try await temporary.registry.scheduled(ids[0], hub: .default)?.state == .fired)
-    let held = try await temporary.registry.steer(ids[0], hub: .default, to: .cancelled, at: clock.now())
+    let held = try await temporary.registry.control(ids[0], hub: .default, to: .cancelled, at: clock.now())
     #expect(held?.state == .fired)
     // It is taken again when the lease has ended, with the same id.
     refusal.value = nil
@@ -224,7 +224,7 @@ import Testing
     refusal.value = RDKafkaError(code: .queueFull, message: "full")
     for _ in 0..<2 {
       #expect(await scheduler.fireDue() == .zero)
-      let held = try await temporary.registry.steer(ids[0], hub: .default, to: .cancelled, at: clock.now())
+      let held = try await temporary.registry.control(ids[0], hub: .default, to: .cancelled, at: clock.now())
       #expect(held?.state == .fired)
       clock.advance(by: Scheduler.backoff)
     }
@@ -252,7 +252,7 @@ import Testing
     refusal.value = RDKafkaError(code: .notPersisted, message: "late")
     slow.open()
     #expect(await scheduler.fireDue() == Scheduler.interval)
-    let held = try await temporary.registry.steer(stuck[0], hub: .default, to: .cancelled, at: clock.now())
+    let held = try await temporary.registry.control(stuck[0], hub: .default, to: .cancelled, at: clock.now())
     #expect(held?.state == .fired)
     refusal.value = nil
     clock.advance(by: Scheduler.leaseDuration)

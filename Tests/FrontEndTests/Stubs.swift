@@ -227,10 +227,10 @@ final class TroubledSchedule: ScheduledSendStore {
     throw Unreachable()
   }
 
-  func steer(_ send: SendID, hub: HubName, to state: ScheduledSend.State, at now: UnixTime) async throws
+  func control(_ send: SendID, hub: HubName, to state: ScheduledSend.State, at now: UnixTime) async throws
     -> ScheduledSend?
   {
-    try await store.steer(send, hub: hub, to: state, at: now)
+    try await store.control(send, hub: hub, to: state, at: now)
   }
 
   func scheduled(_ send: SendID, hub: HubName) async throws -> ScheduledSend? {

@@ -174,7 +174,7 @@ import Testing
         try await limit(app, id: report.id).expectProblem(409, isSingle ? "notSteerable" : "alreadyEnded")
       }
       let cancelled = BroadcastID(hub: .default, send: reports[1].id)
-      _ = try await app.registry.steer(cancelled, BroadcastControl(.cancelled, because: .caller), at: app.clock.now())
+      _ = try await app.registry.control(cancelled, BroadcastControl(.cancelled, because: .caller), at: app.clock.now())
       try await limit(app, id: reports[1].id).expectProblem(409, "alreadyEnded")
     }
   }

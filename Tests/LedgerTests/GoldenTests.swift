@@ -97,11 +97,11 @@ import Testing
 
   /// Writes every kind of row to every table.
   private static func fill(_ store: any LedgerStorage) async throws {
-    let (one, other) = (AttemptID(high: 1, low: 1), AttemptID(high: 2, low: 2))
+    let (one, other) = (DispatchID(high: 1, low: 1), DispatchID(high: 2, low: 2))
     func later(_ number: UInt64) -> UnixTime { .start + .seconds(Int64(number)) }
     func end(
       _ number: UInt64, _ state: StatusRecord.State = .settled, part: Int = 0, of parts: Int = 1,
-      attempt: AttemptID? = nil, devices: [DeviceResult] = [], counts: OutcomeCounts = OutcomeCounts()
+      attempt: DispatchID? = nil, devices: [DeviceResult] = [], counts: OutcomeCounts = OutcomeCounts()
     ) -> Sample {
       .status(
         StatusRecord(

@@ -79,7 +79,7 @@ import Testing
   }
 
   @Test func sendOfSeveralItemsHasTheFirstTimesAndTheLastAnswer() async throws {
-    let attempt = AttemptID.random()
+    let attempt = DispatchID.random()
     func part(_ number: Int, _ times: SendTimes) -> Sample {
       .status(
         Samples.status(
@@ -137,7 +137,7 @@ import Testing
     // Few devices, more than are kept in one item, and those of an open send of several items.
     let (large, open) = (SendID.random(), SendID.random())
     let devices = [failed(1), failed(2), failed(3, "PayloadTooLarge"), Samples.device(), Samples.device(.fcm)]
-    let attempt = AttemptID.random()
+    let attempt = DispatchID.random()
     try await store.write([
       .send(Samples.send(id)), .status(Samples.status(id, devices: [Samples.device(), failed(5)])),
       .send(Samples.send(large)), .status(Samples.status(large, devices: devices)), .send(Samples.send(open)),
@@ -225,7 +225,7 @@ import Testing
     #expect(totals.devices == [.apns: [.delivered: 1]])
     // A result in several parts counts once all of them are written.
     let other = SendID.random()
-    let attempt = AttemptID.random()
+    let attempt = DispatchID.random()
     try await store.write([.send(Samples.send(other)), .status(Samples.status(other, state: .deadLettered))])
     try await store.write([
       .status(Samples.status(other, part: 0, of: 2, attempt: attempt, devices: [Samples.device()]))
@@ -241,7 +241,7 @@ import Testing
 
   /// The records come in every order, one by one and as one batch.
   @Test func itemsOfADeadLetteredSendCountAfterARedrive() async throws {
-    let attempt = AttemptID.random()
+    let attempt = DispatchID.random()
     for (number, order) in Self.permutations(of: [0, 1, 2]).enumerated() {
       for isAtOnce in [false, true] {
         let hub = try #require(HubName("hub-\(number)-\(isAtOnce)"))
@@ -279,7 +279,7 @@ import Testing
   }
 
   @Test func sendOfSeveralItemsSettlesWithTheLast() async throws {
-    let attempt = AttemptID.random()
+    let attempt = DispatchID.random()
     func part(_ part: Int, _ state: StatusRecord.State, after: Int64) -> Sample {
       .status(
         Samples.status(
@@ -302,7 +302,7 @@ import Testing
   }
 
   @Test func openSendOfSeveralItemsReportsItsProgress() async throws {
-    let attempts = [AttemptID.random(), .random()]
+    let attempts = [DispatchID.random(), .random()]
     func part(_ part: Int, _ attempt: Int, _ devices: Int) -> Sample {
       .status(
         Samples.status(
@@ -324,7 +324,7 @@ import Testing
   /// every order, each twice. The send counts the devices of one complete attempt, and settles with it.
   @Test func oneOfSeveralAttemptsCounts() async throws {
     func parts(_ written: Int, of parts: Int, firstDevice: Int) -> [StatusRecord] {
-      let attempt = parts > 1 ? AttemptID.random() : nil
+      let attempt = parts > 1 ? DispatchID.random() : nil
       return (0..<written).map { part in
         let devices = (0..<2).map { Samples.device(.apns, .delivered, number: UInt64(firstDevice + part * 2 + $0)) }
         return Samples.status(id, part: part, of: parts, attempt: attempt, devices: devices)
@@ -370,7 +370,7 @@ import Testing
   }
 
   @Test func partsOfDifferentDivisionsAreNotCombined() async throws {
-    let attempt = AttemptID.random()
+    let attempt = DispatchID.random()
     try await store.write([
       .send(Samples.send(id)), .status(Samples.status(id, part: 0, of: 2, attempt: attempt)),
       .status(Samples.status(id, part: 1, of: 3, attempt: attempt)), .status(Samples.status(id, part: 1, of: 2)),

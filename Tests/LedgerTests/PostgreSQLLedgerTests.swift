@@ -134,7 +134,7 @@ import Testing
     let clock = ManualClock(at: .start)
     try await withLedger(clock: clock) { ledger, look in
       let (open, late) = (SendID.random(), SendID.random())
-      let attempt = AttemptID.random()
+      let attempt = DispatchID.random()
       try await ledger.write([
         .send(Samples.send(id)), .status(Samples.status(id)), .status(Samples.status(id, settledAfter: .seconds(2))),
         .send(Samples.send(open)), .status(Samples.status(open, part: 0, of: 2, attempt: attempt)),
@@ -223,7 +223,7 @@ import Testing
       // Half of them on a day with a partition, half on a day that is too old for one.
       let times = (0..<14).map { $0 % 2 == 0 ? UnixTime.start : .start + (.zero - day * 20) }
       let sends = times.map { Samples.send(.random(), at: $0) }
-      let attempt = AttemptID.random()
+      let attempt = DispatchID.random()
       let ends = zip(sends, times).dropLast(4).map { Sample.status(Samples.status($0.id, at: $1)) }
       let repeated = zip(sends, times).dropLast(4).map {
         Sample.status(Samples.status($0.id, at: $1, settledAfter: .seconds(2)))

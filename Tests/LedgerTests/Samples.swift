@@ -15,7 +15,7 @@ enum Samples {
   }
 
   static func status(
-    _ id: SendID, hub: HubName = .default, part: Int = 0, of parts: Int = 1, attempt: AttemptID? = nil,
+    _ id: SendID, hub: HubName = .default, part: Int = 0, of parts: Int = 1, attempt: DispatchID? = nil,
     state: StatusRecord.State = .settled, at time: UnixTime = .start, settledAfter: Duration = .seconds(1),
     devices: [DeviceResult] = [], times: SendTimes = SendTimes()
   ) -> StatusRecord {

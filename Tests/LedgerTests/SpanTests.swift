@@ -9,7 +9,7 @@ import Testing
   private let directory: TemporaryDirectory
   private let store: any LedgerStorage
   private let id = SendID.timeOrdered(at: .start)
-  private let attempt = AttemptID.random()
+  private let attempt = DispatchID.random()
 
   init() throws {
     directory = try TemporaryDirectory()
@@ -17,7 +17,7 @@ import Testing
   }
 
   private func record(
-    _ range: Range<Int>, of parts: Int, by attempt: AttemptID? = nil, devices: [DeviceResult] = [],
+    _ range: Range<Int>, of parts: Int, by attempt: DispatchID? = nil, devices: [DeviceResult] = [],
     settledAfter: Duration = .seconds(1)
   ) -> Sample {
     .status(

@@ -132,7 +132,7 @@ private struct History {
     attemptAt send: SendRequest, parts: Int, isCutShort: Bool = false, hasConflicts: Bool = false,
     using generator: inout SeededGenerator
   ) {
-    let attempt = parts > 1 ? AttemptID.random(using: &generator) : nil
+    let attempt = parts > 1 ? DispatchID.random(using: &generator) : nil
     for part in 0..<parts - (isCutShort ? 1 : 0) {
       for _ in 0...(hasConflicts ? 1 : 0) {
         samples.append(.status(Self.status(of: send, part: part, of: parts, attempt: attempt, using: &generator)))
@@ -155,7 +155,7 @@ private struct History {
   }
 
   private static func status(
-    of send: SendRequest, part: Int, of parts: Int, attempt: AttemptID?, using generator: inout SeededGenerator
+    of send: SendRequest, part: Int, of parts: Int, attempt: DispatchID?, using generator: inout SeededGenerator
   ) -> StatusRecord {
     let state = StatusRecord.State.allCases.randomElement(using: &generator) ?? .settled
     let count = state == .settled ? Int.random(in: 0...6, using: &generator) : 0
@@ -182,7 +182,7 @@ private struct Model {
     var isAnnounced = false
     var records: Set<StatusRecord> = []
     /// The first record of each item, by attempt.
-    var open: [AttemptID?: [StatusRecord]] = [:]
+    var open: [DispatchID?: [StatusRecord]] = [:]
     var counted: [StatusRecord]?
 
     /// If so, a later complete attempt replaces the dead letter.

@@ -62,14 +62,14 @@ import Testing
   }
 
   private func push(
-    _ sender: FCMSender, ticket: UInt64 = 1, handle: String = "T", body: String = "hello", isBulk: Bool = false
+    _ sender: FCMSender, ticket: UInt64 = 1, handle: String = "T", body: String = "hello", isBroadcast: Bool = false
   )
     throws -> Push
   {
     Push(
       ticket: ticket, id: Fixtures.pushID, handle: handle,
       rendering: try sender.render(Fixtures.send(Message(body: body))),
-      expiresAt: clock.now() + .seconds(60), isBulk: isBulk)
+      expiresAt: clock.now() + .seconds(60), isBroadcast: isBroadcast)
   }
 
   @Test func truncatedTokenAnswerIsFetchedAgain() async throws {
@@ -252,7 +252,7 @@ import Testing
     }
     try await Outcomes.running(laboratory.sender) { sender in
       func pushes(_ handle: String) throws -> [Push] {
-        try (0..<20).map { try push(sender, ticket: $0, handle: handle, body: "payload \($0)", isBulk: true) }
+        try (0..<20).map { try push(sender, ticket: $0, handle: handle, body: "payload \($0)", isBroadcast: true) }
       }
       expectEqual(try await Outcomes.verdicts(pushes("good"), to: sender), Array(repeating: .accepted, count: 20))
       expectEqual(try await Outcomes.verdicts(pushes("bad"), to: sender), Array(repeating: .deviceGone, count: 20))

@@ -10,7 +10,7 @@ import Testing
   private var queue = WNSQueue(maximumInFlight: 64, maximumWaiting: 1000)
   private let now = NIODeadline.uptimeNanoseconds(1_000_000_000_000)
 
-  private func items(_ count: Int, host: String, isBulk: Bool = false) throws -> [WNSQueue.Item] {
+  private func items(_ count: Int, host: String, isBroadcast: Bool = false) throws -> [WNSQueue.Item] {
     let handle = "https://\(host).notify.windows.com/?token=a"
     let batch = WNSBatch(eventLoop: MultiThreadedEventLoopGroup.singleton.any()) { _ in }
     let rendering = RenderedPush(headers: [], body: [])
@@ -18,7 +18,7 @@ import Testing
     return (0..<count).map { ticket in
       let push = Push(
         ticket: UInt64(ticket), id: Fixtures.pushID, handle: handle, rendering: rendering, expiresAt: Fixtures.now,
-        isBulk: isBulk
+        isBroadcast: isBroadcast
       )
       return WNSQueue.Item(
         push: push, channel: channel, token: AccessToken(value: "t", expiresAt: Fixtures.now, generation: 1),
@@ -43,11 +43,11 @@ import Testing
 
   @Test func everyEighthPushIsBulkWhileBothLanesWait() throws {
     queue = WNSQueue(maximumInFlight: 4, maximumWaiting: 1000)
-    #expect(queue.append(try items(200, host: "busy", isBulk: true)).isEmpty)
+    #expect(queue.append(try items(200, host: "busy", isBroadcast: true)).isEmpty)
     #expect(queue.append(try items(20, host: "busy")).isEmpty)
     var taken: [Bool] = []
     for _ in 0..<24 {
-      taken.append(queue.take()?.push.isBulk == true)
+      taken.append(queue.take()?.push.isBroadcast == true)
       queue.ended("busy.notify.windows.com", answered: true, now: now)
     }
     #expect(taken.indices.filter { taken[$0] } == [7, 15, 22, 23])

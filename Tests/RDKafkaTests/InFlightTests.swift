@@ -8,7 +8,7 @@ struct InFlightTests {
 
   private func delivery(_ slot: Int, _ index: Int, offset: Int64, error: Int32 = 0) -> Delivery {
     Delivery(
-      ticket: Ticket(slot: slot, index: index), partition: 2, offset: offset, bytes: 1, error: error,
+      tag: DeliveryTag(slot: slot, index: index), partition: 2, offset: offset, bytes: 1, error: error,
       isPossiblyPersisted: false)
   }
 
@@ -84,11 +84,11 @@ struct InFlightTests {
 
   @Test(arguments: [nil, 0, 1, 65_534] as [Int32?], [0, 1, 16_777_215])
   func ticketFitsInOneWord(partition: Int32?, number: Int) {
-    for ticket in [
-      Ticket(slot: number, index: 12_345, partition: partition),
-      Ticket(slot: 54_321, index: number, partition: partition),
+    for tag in [
+      DeliveryTag(slot: number, index: 12_345, partition: partition),
+      DeliveryTag(slot: 54_321, index: number, partition: partition),
     ] {
-      #expect(Ticket(word: ticket.word) == ticket)
+      #expect(DeliveryTag(word: tag.word) == tag)
     }
   }
 

@@ -144,16 +144,16 @@ import Testing
     try await store.announce(broadcast(3))
     try await store.finish([0, 1, 2, 7], of: broadcast(3), at: start + .seconds(5))
     _ = try await store.plan(broadcast(4), pages: 10, at: start)
-    _ = try await store.steer(broadcast(4), BroadcastControl(.paused, because: .failures), at: start)
-    _ = try await store.steer(broadcast(5), BroadcastControl(.cancelled, because: .caller), at: start)
+    _ = try await store.control(broadcast(4), BroadcastControl(.paused, because: .failures), at: start)
+    _ = try await store.control(broadcast(5), BroadcastControl(.cancelled, because: .caller), at: start)
     for _ in 0..<3 { _ = try await store.reserve(1, of: quota, at: start) }
     // Scheduled sends: fired, leased, paused, cancelled, waiting.
     try await store.hold((10...16).map(scheduled), at: start)
     try await store.hold([scheduled(20), scheduled(21)], at: start)
     let taken = try await store.takeDue(2, for: lease, until: start + .seconds(30), at: start + .seconds(11))
     try await store.finish(Array(taken.prefix(1)), of: lease, at: start + .seconds(11))
-    _ = try await store.steer(send(12), hub: .default, to: .paused, at: start)
-    _ = try await store.steer(send(13), hub: .default, to: .cancelled, at: start)
+    _ = try await store.control(send(12), hub: .default, to: .paused, at: start)
+    _ = try await store.control(send(13), hub: .default, to: .cancelled, at: start)
   }
 
   /// Describes everything in the store, as the API returns it.

@@ -136,7 +136,7 @@ import Testing
             desk.pushes[index],
             isBad ? PushOutcome(.rejected, reason: "BadTopic", status: 400) : PushOutcome(.accepted, status: 200))
         }
-        desk.broadcasts.steerings[BroadcastID(hub: .default, send: broadcast.id)] = BroadcastControl(
+        desk.broadcasts.controls[BroadcastID(hub: .default, send: broadcast.id)] = BroadcastControl(
           .cancelled, because: .caller)
         desk.advance(.seconds(1))
         desk.deliver([segments[1].encoded(at: desk.wall)], from: BroadcastTests.partition)

@@ -69,7 +69,7 @@ extension CloudEvent {
 
   /// Appends `<send>/<part>`, or `<send>/<attempt>/<part>` for one of several parts: the event id
   /// of a work item.
-  static func appendID(of send: SendID, attempt: AttemptID?, part: Int, to id: inout [UInt8]) {
+  static func appendID(of send: SendID, attempt: DispatchID?, part: Int, to id: inout [UInt8]) {
     send.append(to: &id)
     id.append(UInt8(ascii: "/"))
     if let attempt {

@@ -51,7 +51,7 @@ extension RetryRecord {
 
   private static func read(from reader: inout JSONReader, recordTime: UnixTime) throws(JSONError) -> RetryRecord {
     var (part, parts, deferrals): (Int64?, Int64, Int64?) = (nil, 1, nil)
-    var attempt: AttemptID?
+    var attempt: DispatchID?
     var cameEarly = false
     var request: ArraySlice<UInt8>?
     var devices: [Device] = []
@@ -66,7 +66,7 @@ extension RetryRecord {
           throw reader.error("must be 1 to \(StatusRecord.maximumParts)")
         }
       case "attempt":
-        attempt = AttemptID(try reader.readString())
+        attempt = DispatchID(try reader.readString())
         guard attempt != nil else { throw reader.error("must be a UUID") }
       case "deferrals":
         let number = try reader.readInteger()

@@ -43,7 +43,7 @@ extension StatusRecord {
 
   private static func read(from reader: inout JSONReader) throws(JSONError) -> StatusRecord {
     var (send, hub, state): (SendID?, HubName?, State?)
-    var (part, parts, span, attempt): (Int64?, Int64, Int64, AttemptID?) = (nil, 1, 1, nil)
+    var (part, parts, span, attempt): (Int64?, Int64, Int64, DispatchID?) = (nil, 1, 1, nil)
     var (sender, audience, traceparent): (String?, Audience?, String?)
     var (acceptedAt, settledAt): (UnixTime?, UnixTime?)
     var devices: [DeviceResult] = []
@@ -61,7 +61,7 @@ extension StatusRecord {
         span = try reader.readInteger()
         guard (1...Int64(maximumSpan)).contains(span) else { throw reader.error("must be 1 to \(maximumSpan)") }
       case "attempt":
-        attempt = AttemptID(try reader.readString())
+        attempt = DispatchID(try reader.readString())
         guard attempt != nil else { throw reader.error("must be a UUID") }
       case "state": state = State(rawValue: try reader.readString())
       case "sender": sender = try reader.readString()

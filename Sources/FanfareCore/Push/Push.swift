@@ -40,17 +40,17 @@ package struct Push: Sendable {
   package let expiresAt: UnixTime
   /// Whether it belongs to a broadcast.
   /// Single pushes have priority when the service's connections are full.
-  package let isBulk: Bool
+  package let isBroadcast: Bool
 
   package init(
-    ticket: UInt64, id: PushID, handle: String, rendering: RenderedPush, expiresAt: UnixTime, isBulk: Bool = false
+    ticket: UInt64, id: PushID, handle: String, rendering: RenderedPush, expiresAt: UnixTime, isBroadcast: Bool = false
   ) {
     self.ticket = ticket
     self.id = id
     self.handle = handle
     self.rendering = rendering
     self.expiresAt = expiresAt
-    self.isBulk = isBulk
+    self.isBroadcast = isBroadcast
   }
 }
 

@@ -11,7 +11,7 @@ package struct RetryRecord: Hashable, Sendable {
   /// The number of parts of the send.
   package let parts: Int
   /// The attempt that the part belongs to; nil for a send with one item.
-  package let attempt: AttemptID?
+  package let attempt: DispatchID?
   /// How often the part was deferred, this time included.
   package let deferrals: Int
   /// Whether it had been readmitted before it was due when it was deferred this time.
@@ -83,7 +83,7 @@ package struct RetryRecord: Hashable, Sendable {
   }
 
   package init(
-    send: SendRequest, part: Int, parts: Int, attempt: AttemptID?, deferrals: Int, cameEarly: Bool = false,
+    send: SendRequest, part: Int, parts: Int, attempt: DispatchID?, deferrals: Int, cameEarly: Bool = false,
     devices: [Device], counts: OutcomeCounts = OutcomeCounts(), times: SendTimes = SendTimes()
   ) {
     self.send = send

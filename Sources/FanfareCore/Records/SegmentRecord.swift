@@ -20,8 +20,8 @@ package struct SegmentRecord: Hashable, Sendable {
 
   /// The attempt of the status records of the broadcast's pages.
   /// Equal for all workers and repetitions.
-  package static func attempt(of send: SendRequest) -> AttemptID {
-    AttemptID(high: send.identity.high, low: send.identity.low)
+  package static func attempt(of send: SendRequest) -> DispatchID {
+    DispatchID(high: send.identity.high, low: send.identity.low)
   }
 
   /// Identifies the segment. Equal however often it is written.

@@ -1,14 +1,14 @@
-/// Phantom type of an attempt's id.
-package enum AttemptSubject {}
+/// Phantom type of a dispatch's id.
+package enum DispatchSubject {}
 
-/// The id of one attempt at a send with several status records.
-package typealias AttemptID = Identifier<AttemptSubject>
+/// The id of one dispatch of a send with several status records. The records' member is called `attempt`.
+package typealias DispatchID = Identifier<DispatchSubject>
 
 /// The result of one work item: the record of the status topic.
 ///
 /// Nearly every send is one item with one record. The results of a large send are spread over several parts. When such
 /// a send is repeated after a crash, its devices, and so the number and content of its parts, may differ: `attempt`
-/// tells which parts belong together. A send has ended when all `parts` of one attempt exist; its other attempts are
+/// tells which parts belong together. A send has ended when all `parts` of one dispatch exist; its other dispatches are
 /// ignored.
 package struct StatusRecord: Hashable, Sendable {
   package let send: SendID
@@ -20,8 +20,8 @@ package struct StatusRecord: Hashable, Sendable {
   /// For how many consecutive work items it stands, from `part` on. More than 1 only for pages that ended without being
   /// pushed, which have no results.
   package let span: Int
-  /// The attempt that the item belongs to; nil for a send with one item.
-  package let attempt: AttemptID?
+  /// The dispatch that the item belongs to; nil for a send with one item.
+  package let attempt: DispatchID?
   package let state: State
   /// The user who posted the send.
   package let sender: String?
@@ -55,7 +55,7 @@ package struct StatusRecord: Hashable, Sendable {
   }
 
   package init(
-    send: SendID, hub: HubName, part: Int = 0, parts: Int = 1, span: Int = 1, attempt: AttemptID? = nil, state: State,
+    send: SendID, hub: HubName, part: Int = 0, parts: Int = 1, span: Int = 1, attempt: DispatchID? = nil, state: State,
     sender: String?,
     audience: Audience, acceptedAt: UnixTime, settledAt: UnixTime, devices: [DeviceResult],
     counts: OutcomeCounts = OutcomeCounts(), traceparent: String? = nil, tracestate: String? = nil,

@@ -162,7 +162,7 @@ package protocol BroadcastStore: Sendable {
   ///
   /// A cancelled broadcast stays cancelled, and failures do not change a broadcast that its caller has paused. The rate
   /// stays as it is.
-  func steer(_ broadcast: BroadcastID, _ control: BroadcastControl, at now: UnixTime) async throws -> BroadcastControl
+  func control(_ broadcast: BroadcastID, _ control: BroadcastControl, at now: UnixTime) async throws -> BroadcastControl
 
   /// Changes the rate of a broadcast, planned or not, unless it is cancelled.
   /// Returns the control that is valid from now on.

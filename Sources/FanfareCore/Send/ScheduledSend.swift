@@ -79,7 +79,7 @@ package protocol ScheduledSendStore: Sendable {
   /// Holds, pauses or cancels a send, unless it is leased, produced or cancelled.
   ///
   /// Returns the resulting send, with `.fired` if it is leased; nil if it is unknown.
-  func steer(_ send: SendID, hub: HubName, to state: ScheduledSend.State, at now: UnixTime) async throws
+  func control(_ send: SendID, hub: HubName, to state: ScheduledSend.State, at now: UnixTime) async throws
     -> ScheduledSend?
 
   /// A send that is or was held; nil if it is unknown.

@@ -56,7 +56,7 @@ extension FrontEndOperations {
   /// Cancels a scheduled send of the caller's hub.
   /// Throws `.notFound`, and `.alreadyEnded` if it is due or was produced.
   package func cancelScheduled(_ send: SendID, by caller: Caller, _ exchange: Exchange) async throws {
-    guard let held = try await tracking.schedule.steer(send, hub: caller.hub.name, to: .cancelled, at: clock.now())
+    guard let held = try await tracking.schedule.control(send, hub: caller.hub.name, to: .cancelled, at: clock.now())
     else { throw Refusal(.notFound, "there is no such scheduled send") }
     access.security.record(
       .sendSteered, for: exchange, by: caller,

@@ -104,7 +104,7 @@ struct TrackingRoutes: Sendable {
       guard state == .cancelled, progress.control.state == .cancelled else { throw Self.alreadyEnded }
       return .json(report.json(progress: progress, at: now), isPrivate: true)
     }
-    let held = try await broadcasts.steer(broadcast, BroadcastControl(state, because: .caller), at: now)
+    let held = try await broadcasts.control(broadcast, BroadcastControl(state, because: .caller), at: now)
     guard held.state == state else { throw Refusal(.alreadyEnded, "the send was cancelled before") }
     return try await steered(report, broadcast, at: now)
   }
@@ -140,7 +140,7 @@ struct TrackingRoutes: Sendable {
       case .paused: .paused
       case .cancelled: .cancelled
       }
-    guard let held = try await schedule.steer(report.id, hub: report.hub, to: state, at: clock.now()),
+    guard let held = try await schedule.control(report.id, hub: report.hub, to: state, at: clock.now()),
       held.state == state
     else { throw Refusal(.alreadyEnded, "the send is due and can no longer be paused or cancelled") }
     return .json(SendReport(held).json(at: clock.now()), isPrivate: true)

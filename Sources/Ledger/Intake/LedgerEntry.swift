@@ -33,7 +33,7 @@ enum LedgerEntry: Sendable {
     let parts: Int
     /// The number of work items, from `part` on.
     let span: Int
-    let attempt: AttemptID?
+    let attempt: DispatchID?
     let state: StatusRecord.State
     let acceptedAt: UnixTime
     let settledAt: UnixTime

@@ -51,7 +51,7 @@ package struct APNsRequestWriter {
     }
     return HTTP2Request(
       ticket: push.ticket, shared: fields[APNsRenderer.Class(of: push.rendering)], headers: headers,
-      body: push.rendering.body, timeout: timeout, patience: expiry?.patience, isBulk: push.isBulk)
+      body: push.rendering.body, timeout: timeout, patience: expiry?.patience, isBulk: push.isBroadcast)
   }
 }
 

@@ -23,7 +23,7 @@ package struct FCMRequestWriter {
       timeToLive: remaining.components.seconds)
     return HTTP2Request(
       ticket: ticket, shared: shared, headers: HTTP2Headers(), body: body, timeout: timeout, patience: remaining,
-      isBulk: push.isBulk)
+      isBulk: push.isBroadcast)
   }
 }
 

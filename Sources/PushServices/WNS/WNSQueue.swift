@@ -68,7 +68,7 @@ struct WNSQueue: Sendable {
     let room = max(maximumWaiting - waitingCount, 0)
     for item in items.prefix(room) {
       waitingCount += 1
-      change(item.channel.host) { $0.waiting.append(item, isBulk: item.push.isBulk) }
+      change(item.channel.host) { $0.waiting.append(item, isBulk: item.push.isBroadcast) }
       giveTurn(item.channel.host)
     }
     return Array(items.dropFirst(room))

@@ -37,8 +37,8 @@ final class ConsumerHandle: Sendable {
   enum Event {
     /// The group assigns or revokes partitions, and waits for ``ConsumerHandle/apply(_:)``.
     case rebalance(Change)
-    /// A commit has ended. The ticket is 0 for an automatic commit.
-    case committed(ticket: Int, RDKafkaError?)
+    /// A commit has ended. The number is 0 for an automatic commit.
+    case committed(number: Int, RDKafkaError?)
     /// An event of the client as a whole.
     case notice(ClientNotice)
   }
@@ -84,14 +84,14 @@ final class ConsumerHandle: Sendable {
       return .rebalance(Change(kind: isAssignment ? .assign : hasLostAssignment ? .lose : .revoke, list: list))
     case RD_KAFKA_EVENT_OFFSET_COMMIT:
       let response = unsafe rd_kafka_event_error(event)
-      let ticket = Int(bitPattern: unsafe rd_kafka_event_opaque(event))
+      let number = Int(bitPattern: unsafe rd_kafka_event_opaque(event))
       var error = response == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : RDKafkaError(response: response, context: "commit")
       if error == nil, let list = unsafe PartitionList(copying: rd_kafka_event_topic_partition_list(event)) {
         error = list.firstError
       }
       // An automatic commit without offsets.
       if response == RD_KAFKA_RESP_ERR__NO_OFFSET { error = nil }
-      return .committed(ticket: ticket, error)
+      return .committed(number: number, error)
     case RD_KAFKA_EVENT_STATS:
       unsafe handle.report(statistics: event)
       return nil
@@ -143,17 +143,17 @@ final class ConsumerHandle: Sendable {
     guard status == RD_KAFKA_RESP_ERR_NO_ERROR else { throw RDKafkaError(response: status, context: "store") }
   }
 
-  /// Starts a commit of the stored offsets. Its end is an event with the ticket 0.
+  /// Starts a commit of the stored offsets. Its end is an event with the number 0.
   func commitStored() {
     // The status is ignored: having no offsets is not an error, and other errors arrive with the event.
     _ = unsafe rd_kafka_commit(handle.pointer, nil, 1)
   }
 
-  /// Starts a commit. Its end is an event with `ticket`, which must not be 0.
-  func commit(_ offsets: [PartitionOffset], ticket: Int) throws(RDKafkaError) {
+  /// Starts a commit. Its end is an event with `number`, which must not be 0.
+  func commit(_ offsets: [PartitionOffset], number: Int) throws(RDKafkaError) {
     let list = try PartitionList(offsets)
     let status = unsafe rd_kafka_commit_queue(
-      handle.pointer, list.pointer, events.pointer, nil, UnsafeMutableRawPointer(bitPattern: ticket))
+      handle.pointer, list.pointer, events.pointer, nil, UnsafeMutableRawPointer(bitPattern: number))
     guard status == RD_KAFKA_RESP_ERR_NO_ERROR else { throw RDKafkaError(response: status, context: "commit") }
   }
 

@@ -1,7 +1,7 @@
 /// librdkafka's delivery report for one record.
 package struct Delivery: Sendable {
-  /// The record's ticket.
-  var ticket: Ticket
+  /// The record's tag.
+  var tag: DeliveryTag
   /// The record's partition, if it is in the log.
   package var partition: Int32
   /// The record's offset, if it is in the log.
@@ -28,8 +28,8 @@ package struct Delivery: Sendable {
 /// Names a record in flight in one word, which travels through librdkafka as the message's opaque.
 /// It holds its submission's slot, its index in the submission, and its destination partition. No object's address goes
 /// through C, so no pointer can dangle.
-struct Ticket: Sendable, Hashable {
-  /// The partitions that fit into a ticket.
+struct DeliveryTag: Sendable, Hashable {
+  /// The partitions that fit into a tag.
   static let partitions: ClosedRange<Int32> = 0...65_534
   private static let places = UInt(1) << 24
 

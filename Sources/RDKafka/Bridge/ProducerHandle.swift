@@ -46,11 +46,11 @@ final class ProducerHandle: Sendable {
         }
         // Set just above.
         guard let topic else { continue }
-        if let partition = records[index].partition, !Ticket.partitions.contains(partition) {
+        if let partition = records[index].partition, !DeliveryTag.partitions.contains(partition) {
           throw RDKafkaError(code: .unknownTopic, message: "\(topicName): there is no partition \(partition)")
         }
         let opaque = unsafe UnsafeMutableRawPointer(
-          bitPattern: Ticket(slot: slot, index: index, partition: records[index].partition).word)
+          bitPattern: DeliveryTag(slot: slot, index: index, partition: records[index].partition).word)
         let response =
           records[index].headers.isEmpty
           ? unsafe Self.produce(records[index], to: topic, opaque: opaque)
@@ -187,7 +187,7 @@ extension Delivery {
   fileprivate init(_ message: UnsafePointer<rd_kafka_message_t>) {
     let response = unsafe message.pointee.err
     unsafe self.init(
-      ticket: Ticket(word: UInt(bitPattern: message.pointee._private)),
+      tag: DeliveryTag(word: UInt(bitPattern: message.pointee._private)),
       partition: message.pointee.partition,
       offset: message.pointee.offset,
       bytes: message.pointee.len + message.pointee.key_len,

@@ -25,14 +25,14 @@ import CRDKafka
     unsafe rd_kafka_topic_destroy(pointer)
   }
 
-  /// Chooses the partition of a record whose message has a ``Ticket``'s word as its opaque.
+  /// Chooses the partition of a record whose message has a ``DeliveryTag``'s word as its opaque.
   /// Only a partitioner always knows the number of partitions. Called on any thread, possibly more than once for a
   /// record.
   private static let place:
     @convention(c) (OpaquePointer?, UnsafeRawPointer?, Int, Int32, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?)
       -> Int32 =
       {
-        if let partition = Ticket(word: UInt(bitPattern: $5)).partition { return partition % $3 }
+        if let partition = DeliveryTag(word: UInt(bitPattern: $5)).partition { return partition % $3 }
         // librdkafka's default (CRC32) maps a key to another partition than Java's clients do. A partitioner must not
         // call librdkafka's functions, except for those that are partitioners themselves.
         return unsafe rd_kafka_msg_partitioner_murmur2_random($0, $1, $2, $3, nil, nil)

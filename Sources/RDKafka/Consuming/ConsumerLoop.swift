@@ -13,10 +13,10 @@ struct ConsumerLoop {
   private let progress: Progress
   private let commits: PendingCommits
   private let reachability: Reachability
-  private let lane: Lane
-  private let pausableLane: Lane
-  /// The lanes of assigned partitions, where each has its own; see ``ConsumerConfiguration/partitionCredit``.
-  private var partitionLanes: [TopicPartition: Lane] = [:]
+  private let usual: RecordQueue
+  private let pausable: RecordQueue
+  /// The queues of assigned partitions, where each has its own; see ``ConsumerConfiguration/partitionCredit``.
+  private var partitionQueues: [TopicPartition: RecordQueue] = [:]
   /// Whether the pausable topics are served first.
   /// It alternates, so that no topic starves when credit is low.
   private var startsWithPausable = false
@@ -56,9 +56,9 @@ struct ConsumerLoop {
     self.commits = commits
     self.reachability = reachability
     delay = configuration.client.profile.rebalanceDelay?.init()
-    lane = Lane(handle.records, configuration, credit: credit)
+    usual = RecordQueue(handle.records, configuration, credit: credit)
     // Pausable topics have few records.
-    pausableLane = Lane(handle.pausableRecords, configuration, credit: credit, mayFillUp: false)
+    pausable = RecordQueue(handle.pausableRecords, configuration, credit: credit, mayFillUp: false)
     companions = configuration.companionTopic.map {
       CompanionPartitions(leadingTopic: configuration.topics[0], companionTopic: $0)
     }
@@ -114,9 +114,9 @@ struct ConsumerLoop {
       switch event {
       case .rebalance(let change):
         rebalances.append(Pending(change: change))
-      case .committed(let ticket, let error):
-        if ticket != 0 {
-          commits.end(ticket, error.map { .failure($0) } ?? .success(()))
+      case .committed(let number, let error):
+        if number != 0 {
+          commits.end(number, error.map { .failure($0) } ?? .success(()))
         } else if let error {
           // An automatic commit. The next one covers the same offsets.
           logger.info("Stored offsets were not committed", metadata: [LogKeys.error: "\(error)"])
@@ -270,7 +270,7 @@ struct ConsumerLoop {
   }
 
   private mutating func own(_ partitions: [TopicPartition]) {
-    for lane in [lane, pausableLane] { lane.reader.own(partitions) }
+    for queue in [usual, pausable] { queue.reader.own(partitions) }
     for partition in partitions {
       guard let records = configuration.partitionCredit else {
         handle.redirect(partition)
@@ -279,9 +279,9 @@ struct ConsumerLoop {
       do {
         let credit = Credit()
         _ = credit.grant(records)
-        let lane = Lane(try handle.queue(of: partition), configuration, credit: credit)
-        lane.reader.own([partition])
-        partitionLanes[partition] = lane
+        let queue = RecordQueue(try handle.queue(of: partition), configuration, credit: credit)
+        queue.reader.own([partition])
+        partitionQueues[partition] = queue
         partitionCredits[partition] = credit
       } catch {
         report(error)
@@ -290,9 +290,9 @@ struct ConsumerLoop {
   }
 
   private mutating func disown(_ partitions: [TopicPartition]) {
-    for lane in [lane, pausableLane] { lane.reader.disown(partitions) }
+    for queue in [usual, pausable] { queue.reader.disown(partitions) }
     for partition in partitions {
-      partitionLanes[partition] = nil
+      partitionQueues[partition] = nil
       partitionCredits[partition] = nil
     }
   }
@@ -315,16 +315,16 @@ struct ConsumerLoop {
   /// - Returns: Whether there may be more records at once.
   private mutating func deliver(isPaused: Bool) -> Bool {
     var hasMore = false
-    for lane in partitionLanes.values where deliver(from: lane) { hasMore = true }
-    guard !isPaused else { return deliver(from: lane) || hasMore }
+    for queue in partitionQueues.values where deliver(from: queue) { hasMore = true }
+    guard !isPaused else { return deliver(from: usual) || hasMore }
     startsWithPausable.toggle()
-    let first = deliver(from: startsWithPausable ? pausableLane : lane)
-    let second = deliver(from: startsWithPausable ? lane : pausableLane)
+    let first = deliver(from: startsWithPausable ? pausable : usual)
+    let second = deliver(from: startsWithPausable ? usual : pausable)
     return first || second || hasMore
   }
 
-  private mutating func deliver(from lane: Lane) -> Bool {
-    guard let (taken, wakesFetchThreads) = lane.take() else { return false }
+  private mutating func deliver(from queue: RecordQueue) -> Bool {
+    guard let (taken, wakesFetchThreads) = queue.take() else { return false }
     if wakesFetchThreads { wakeFetchThreads() }
     for batch in taken.batches { continuation.yield(.records(batch)) }
     for error in taken.errors { report(error) }
@@ -357,7 +357,7 @@ struct ConsumerLoop {
   }
 }
 
-extension Lane {
+extension RecordQueue {
   fileprivate convenience init(
     _ queue: Queue, _ configuration: ConsumerConfiguration, credit: Credit, mayFillUp: Bool = true
   ) {

@@ -7,7 +7,7 @@ final class PendingCommits: Sendable {
 
   private struct State {
     var waiters: [Int: (waiter: Waiter, deadline: ContinuousClock.Instant)] = [:]
-    var nextTicket = 1
+    var next = 1
     var isClosed = false
   }
 
@@ -15,26 +15,26 @@ final class PendingCommits: Sendable {
 
   /// Adds a waiter.
   ///
-  /// - Returns: Its ticket, or nil when no commit will end any more.
+  /// - Returns: Its number, or nil when no commit will end any more.
   func add(_ waiter: Waiter, deadline: ContinuousClock.Instant) -> Int? {
     state.withLock { state in
       guard !state.isClosed else { return nil }
-      defer { state.nextTicket += 1 }
-      state.waiters[state.nextTicket] = (waiter, deadline)
-      return state.nextTicket
+      defer { state.next += 1 }
+      state.waiters[state.next] = (waiter, deadline)
+      return state.next
     }
   }
 
   /// Resumes the waiter with the result of its commit. Has no effect the second time.
-  func end(_ ticket: Int, _ result: Result<Void, RDKafkaError>) {
-    state.withLock { $0.waiters.removeValue(forKey: ticket) }?.waiter.resume(returning: result)
+  func end(_ number: Int, _ result: Result<Void, RDKafkaError>) {
+    state.withLock { $0.waiters.removeValue(forKey: number) }?.waiter.resume(returning: result)
   }
 
   /// Resumes the waiters whose deadline has passed.
   func expire(now: ContinuousClock.Instant) {
     let expired = state.withLock { state in
       let expired = state.waiters.filter { $0.value.deadline <= now }
-      for ticket in expired.keys { state.waiters[ticket] = nil }
+      for number in expired.keys { state.waiters[number] = nil }
       return expired.values.map(\.waiter)
     }
     let error = RDKafkaError(code: .timedOut, message: "the commit was not answered in time")

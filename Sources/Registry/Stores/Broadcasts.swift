@@ -79,7 +79,7 @@ extension RegistryDatabase: BroadcastStore {
     }
   }
 
-  package func steer(_ broadcast: BroadcastID, _ wanted: BroadcastControl, at now: UnixTime) async throws
+  package func control(_ broadcast: BroadcastID, _ wanted: BroadcastControl, at now: UnixTime) async throws
     -> BroadcastControl
   {
     try await write(at: now) { session in

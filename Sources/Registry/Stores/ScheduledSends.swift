@@ -124,7 +124,7 @@ extension RegistryDatabase: ScheduledSendStore {
     }
   }
 
-  package func steer(
+  package func control(
     _ send: SendID, hub: HubName, to state: ScheduledSend.State, at now: UnixTime
   ) async throws -> ScheduledSend? {
     try await write(at: now) { session -> ScheduledSend? in

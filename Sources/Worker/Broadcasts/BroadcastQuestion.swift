@@ -22,11 +22,11 @@ enum BroadcastQuestion: Sendable {
   /// These pages are finished.
   case finish(Ticket, BroadcastID, [Int])
   /// The control states of these broadcasts?
-  case courses([BroadcastID])
+  case controls([BroadcastID])
   /// The control state of the broadcast whose deferred record has come back?
-  case course(Ticket, BroadcastID)
+  case control(Ticket, BroadcastID)
   /// Pauses, resumes or cancels a broadcast.
-  case steer(BroadcastID, BroadcastControl)
+  case change(BroadcastID, BroadcastControl)
   /// When may a sender make this number of pushes of a quota that all workers share?
   /// Not before `lead` from now, when the answer will have arrived.
   case quota(sender: Int, Int, PushQuota, lead: Duration)
@@ -64,12 +64,12 @@ enum BroadcastQuestion: Sendable {
     case .finish(_, let broadcast, let pages):
       try await broadcasts.finish(pages, of: broadcast, at: now)
       return .noted
-    case .courses(let ids):
-      return .courses(try await broadcasts.controls(of: ids))
-    case .course(_, let broadcast):
-      return .courses(try await broadcasts.controls(of: [broadcast]))
-    case .steer(let broadcast, let steering):
-      return .courses([try await broadcasts.steer(broadcast, steering, at: now)])
+    case .controls(let ids):
+      return .controls(try await broadcasts.controls(of: ids))
+    case .control(_, let broadcast):
+      return .controls(try await broadcasts.controls(of: [broadcast]))
+    case .change(let broadcast, let control):
+      return .controls([try await broadcasts.control(broadcast, control, at: now)])
     case .quota(_, let pushes, let quota, let lead):
       return .moment(try await broadcasts.reserve(pushes, of: quota, at: now + lead))
     case .hubs:
@@ -87,7 +87,7 @@ struct BroadcastAnswer: Sendable {
     case plan(pages: Int, isAnnounced: Bool)
     case pages([Int])
     case moment(UnixTime)
-    case courses([BroadcastControl])
+    case controls([BroadcastControl])
     case hubs([HubName])
     /// The store has noted it.
     case noted

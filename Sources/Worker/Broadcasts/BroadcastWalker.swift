@@ -37,11 +37,11 @@ struct BroadcastWalker: Sendable {
   private(set) var controls: [BroadcastID: BroadcastControl.State] = [:]
   /// The rate of each of them whose rate the store knows.
   private(set) var rates: [BroadcastID: BroadcastRate] = [:]
-  private var steering = SteeringRequest()
+  private var request = ControlRequest()
   private var backlog = StoreBacklog()
 
   /// The request for the broadcasts' controls.
-  private struct SteeringRequest: Sendable {
+  private struct ControlRequest: Sendable {
     var isOpen = false
     var due: Int64 = 0
     /// Whether segments have arrived since the last request.
@@ -100,7 +100,7 @@ struct BroadcastWalker: Sendable {
   mutating func begin(_ walk: SegmentWalk, _ ticket: Ticket) {
     walks[ticket.slot] = walk
     segments.append(ticket)
-    steering.hasNewSegments = true
+    request.hasNewSegments = true
   }
 
   /// The walk of a segment; nil for any other item. Can be changed in place.
@@ -164,9 +164,9 @@ struct BroadcastWalker: Sendable {
   func broadcast(of slot: Int) -> BroadcastID? { walks[slot]?.broadcast ?? pages[slot]?.broadcast }
 
   /// The broadcasts whose control state to ask for now; nil if none.
-  mutating func requestSteering(items: ItemTable, interval: Duration, at uptime: Int64) -> [BroadcastID]? {
-    guard !steering.isOpen, steering.hasNewSegments || uptime >= steering.due else { return nil }
-    steering.hasNewSegments = false
+  mutating func requestControls(items: ItemTable, interval: Duration, at uptime: Int64) -> [BroadcastID]? {
+    guard !request.isOpen, request.hasNewSegments || uptime >= request.due else { return nil }
+    request.hasNewSegments = false
     var broadcasts = Set<BroadcastID>()
     for tickets in [segments, pausedSegments, openPages] {
       for ticket in tickets where items.isCurrent(ticket) {
@@ -181,15 +181,17 @@ struct BroadcastWalker: Sendable {
       rates = [:]
       return nil
     }
-    steering.isOpen = true
-    steering.due = uptime + interval.milliseconds
+    request.isOpen = true
+    request.due = uptime + interval.milliseconds
     return Array(broadcasts)
   }
 
   /// The controls of these broadcasts are known: the segments of those that are not paused any more
   /// get their turn.
-  mutating func steered(_ broadcasts: [BroadcastID], _ answers: [BroadcastControl], items: ItemTable, at now: Moment) {
-    steering.isOpen = false
+  mutating func noteControl(
+    _ broadcasts: [BroadcastID], _ answers: [BroadcastControl], items: ItemTable, at now: Moment
+  ) {
+    request.isOpen = false
     controls = Dictionary(zip(broadcasts, answers.map(\.state))) { _, last in last }
     rates = [:]
     for (broadcast, answer) in zip(broadcasts, answers) { rates[broadcast] = answer.rate }
@@ -204,7 +206,7 @@ struct BroadcastWalker: Sendable {
   }
 
   /// Handles a new control state of one broadcast.
-  mutating func steered(_ broadcast: BroadcastID, _ answer: BroadcastControl?) {
+  mutating func noteControl(_ broadcast: BroadcastID, _ answer: BroadcastControl?) {
     if controls[broadcast] != nil { controls[broadcast] = answer?.state }
   }
 

@@ -76,7 +76,7 @@ struct DeferralPolicy: Sendable {
   /// The longest time a device rests in memory.
   /// A single send delays no other; but a resting page holds up its whole broadcast, and a readmitted record holds up
   /// deferred records of other pages.
-  func longestRest(isBulk: Bool) -> Duration { isBulk ? min(longestRest, .seconds(1)) : longestRest }
+  func longestRest(isBroadcast: Bool) -> Duration { isBroadcast ? min(longestRest, .seconds(1)) : longestRest }
 
   // Outages.
 
@@ -87,9 +87,9 @@ struct DeferralPolicy: Sendable {
   /// While the platform is stopped, a push stays away for at least a round: the time in which all waiting pushes come
   /// back once. A push that would expire before its turn comes back earlier, and more often as its expiry approaches.
   func outageDelay(
-    _ lane: borrowing PlatformLane, _ place: DeferredOrder.Place?, isBulk: Bool, life: Duration, at now: Moment
+    _ lane: borrowing PlatformLane, _ place: DeferredOrder.Place?, isBroadcast: Bool, life: Duration, at now: Moment
   ) -> Duration? {
-    let round = max(shortest, min(timeOfRound(lane, isBulk: isBulk, at: now), Self.longestDelay))
+    let round = max(shortest, min(timeOfRound(lane, isBroadcast: isBroadcast, at: now), Self.longestDelay))
     var delay = round
     if let place, let before = place.dueBefore {
       // The pushes of a device share the round, but follow one another closely when they are few.
@@ -112,12 +112,12 @@ struct DeferralPolicy: Sendable {
   /// After the outage they come back at the highest rate. During it they come back at `returnRate`, or faster if the
   /// round would take longer than half of the outage so far, but never above the highest rate. The order does not count
   /// pushes of broadcasts: their round is half of the outage.
-  private func timeOfRound(_ lane: borrowing PlatformLane, isBulk: Bool, at now: Moment) -> Duration {
+  private func timeOfRound(_ lane: borrowing PlatformLane, isBroadcast: Bool, at now: Moment) -> Duration {
     let count = lane.order.count
     func time(at rate: Int) -> Duration { .seconds(count) / rate }
     guard lane.isStopped else { return time(at: Self.highestReturnRate) }
     let half = Duration.milliseconds(now.uptime - lane.breaker.openedAt) / 2
-    if isBulk { return half }
+    if isBroadcast { return half }
     // A full order does not know how many pushes wait.
     return max(time(at: Self.highestReturnRate), lane.order.isFull ? half : min(time(at: Self.returnRate), half))
   }
@@ -175,7 +175,7 @@ extension WorkItem {
   /// The order remembers the sends to one user, because they share a record key, so that one worker has them all.
   /// Pushes of other sends only wait for those. `isRemembered`: nil for these others, too.
   func orderedPush(_ index: Int, isRemembered: Bool = true) -> DeferredOrder.Push? {
-    guard let send, !isBulk, !isRemembered || send.audience.isOneUser else { return nil }
+    guard let send, !isBroadcast, !isRemembered || send.audience.isOneUser else { return nil }
     return DeferredOrder.Push(
       id: send.identity, acceptedAt: send.acceptedAt, device: devices[index].target.registration)
   }

@@ -31,10 +31,10 @@ extension Dispatcher {
     case (.permits(let ticket, let count, _, let perSecond), .moment(let moment)):
       permitted(ticket, Permits(count: count, from: moment, perSecond: perSecond))
     case (.finish(let ticket, _, _), .noted): finished(ticket)
-    case (.courses(let broadcasts), .courses(let answers)): steered(broadcasts, answers)
-    case (.course(let ticket, _), .courses(let answers)):
-      steered(ticket, answers.first ?? .initial)
-    case (.steer(let broadcast, _), .courses(let answers)): broadcasts.steered(broadcast, answers.first)
+    case (.controls(let broadcasts), .controls(let answers)): noteControl(broadcasts, answers)
+    case (.control(let ticket, _), .controls(let answers)):
+      noteControl(ticket, answers.first ?? .initial)
+    case (.change(let broadcast, _), .controls(let answers)): broadcasts.noteControl(broadcast, answers.first)
     case (.quota(let sender, let pushes, _, _), .moment(let moment)):
       lanes[sender].grantQuota(pushes, from: moment, at: now)
     case (.hubs, .hubs(let hubs)): hubsListed(hubs)
@@ -148,8 +148,8 @@ extension Dispatcher {
   }
 
   /// The controls of these broadcasts are known.
-  private mutating func steered(_ broadcasts: [BroadcastID], _ answers: [BroadcastControl]) {
-    self.broadcasts.steered(broadcasts, answers, items: items, at: now)
+  private mutating func noteControl(_ broadcasts: [BroadcastID], _ answers: [BroadcastControl]) {
+    self.broadcasts.noteControl(broadcasts, answers, items: items, at: now)
     for ticket in self.broadcasts.followers where items.isCurrent(ticket) {
       items[ticket.slot].follow(self.broadcasts.broadcast(of: ticket.slot).flatMap { self.broadcasts.rates[$0] })
     }

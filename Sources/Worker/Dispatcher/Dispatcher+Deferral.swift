@@ -39,7 +39,7 @@ extension Dispatcher {
     guard life > .zero else { return expire(slot, index) }
     // The records of a broadcast are large, so they return rarely; those of sends ever more rarely.
     let delay =
-      items[slot].isBulk
+      items[slot].isBroadcast
       ? DeferralPolicy.longestDelay
       : min(DeferralPolicy.unservedDelay * ((items[slot].resumed?.deferrals ?? 0) + 1), DeferralPolicy.longestDelay)
     effects.tallies.deferrals.append(place)
@@ -66,7 +66,7 @@ extension Dispatcher {
     let sender = items[slot].devices[index].sender
     let place = items[slot].orderedPush(index).map { lanes[sender].place(of: $0, at: now.uptime) }
     return deferral.outageDelay(
-      lanes[sender], place, isBulk: items[slot].isBulk, life: items[slot].expiresAt - now.wall, at: now)
+      lanes[sender], place, isBroadcast: items[slot].isBroadcast, life: items[slot].expiresAt - now.wall, at: now)
   }
 
   // The order of deferred pushes.
@@ -195,7 +195,7 @@ extension Dispatcher {
       let (slot, index) = (ticket.slot, ticket.device)
       let isLarge = items[slot].devices.count > Self.mostDevicesKept
       let wasHeld = items[slot].devices[index].heldAt != nil
-      if partitions.spans.isFarBehind || items[slot].isBulk {
+      if partitions.spans.isFarBehind || items[slot].isBroadcast {
         // A page keeps none: its whole broadcast waits for it. A readmitted record keeps none either: others wait for
         // its room.
         leaving.append(ticket)
@@ -231,7 +231,7 @@ extension Dispatcher {
     for sender in lanes.indices where !lanes[sender].isStopped {
       guard let quota = lanes[sender].quota.quota else { continue }
       // Some stay however small the quota is: otherwise records that come back would leave again before their turn.
-      let limit = max(PlatformLane.bulkPeriod, quota.pushes(in: configuration.times.longestRest))
+      let limit = max(PlatformLane.broadcastPeriod, quota.pushes(in: configuration.times.longestRest))
       guard lanes[sender].queuedCount > limit else { continue }
       let leaving = keepWithinQuota(of: sender, limit)
       for (number, ticket) in leaving.enumerated() where items.phase(of: ticket) == .queued {
@@ -253,13 +253,13 @@ extension Dispatcher {
   /// Each lane of the queue keeps its share, and the share that the other lane does not use.
   private mutating func keepWithinQuota(of sender: Int, _ limit: Int) -> [Ticket] {
     let (count, singles) = (lanes[sender].queuedCount, lanes[sender].queuedSingles)
-    let share = limit / PlatformLane.bulkPeriod
-    var (singleRoom, bulkRoom) = (max(limit - share, limit - (count - singles)), max(share, limit - singles))
+    let share = limit / PlatformLane.broadcastPeriod
+    var (singleRoom, broadcastRoom) = (max(limit - share, limit - (count - singles)), max(share, limit - singles))
     var leaving: [Ticket] = []
     for ticket in lanes[sender].takeQueue() where items.phase(of: ticket) == .queued {
       let stays = items[ticket.slot].kind == .page || items[ticket.slot].kind == .readmitted
-      let hasRoom = ticket.isBulk ? bulkRoom > 0 || stays : singleRoom > 0
-      if ticket.isBulk { bulkRoom -= 1 } else { singleRoom -= 1 }
+      let hasRoom = ticket.isBroadcast ? broadcastRoom > 0 || stays : singleRoom > 0
+      if ticket.isBroadcast { broadcastRoom -= 1 } else { singleRoom -= 1 }
       if hasRoom { lanes[sender].enqueue(ticket) } else { leaving.append(ticket) }
     }
     return leaving

@@ -84,7 +84,7 @@ extension Dispatcher {
       case .headStart(let devices): send.maximumPerSecond == nil ? max(0, devices - page.devices) : 0
       case .whole: Int.max
       }
-    room = min(room, max(0, 2 * configuration.broadcasts.maximumBulkPushesPerSender - items[slot].openDevices))
+    room = min(room, max(0, 2 * configuration.broadcasts.maximumBroadcastPushesPerSender - items[slot].openDevices))
     if page.waiting > 0, now.uptime - page.checkedAt > Self.freshness {
       // Its turn may come late: it is looked up again then. When pages take that long, a head start would gain nothing.
       guard turn == .whole else { return }
@@ -111,7 +111,7 @@ extension Dispatcher {
   /// with no others left has no turn itself.
   func nextTurn(behind slot: Int) -> PageTurn {
     guard let page = broadcasts[page: slot], page.isExhausted,
-      lanes.allSatisfy({ !$0.hasQueuedBulk || $0.quota.isDry(at: now.wall) })
+      lanes.allSatisfy({ !$0.hasQueuedBroadcast || $0.quota.isDry(at: now.wall) })
     else { return .none }
     return .headStart(
       min(configuration.broadcasts.headStart, max(0, configuration.broadcasts.pageDevices - page.devices)))
@@ -198,7 +198,7 @@ extension Dispatcher {
     guard all >= configuration.broadcasts.broadcastFailureSample,
       Double(failed) > Double(all) * configuration.broadcasts.broadcastFailureShare
     else { return }
-    effects.questions.append(.steer(page.broadcast, BroadcastControl(.paused, because: .failures)))
+    effects.questions.append(.change(page.broadcast, BroadcastControl(.paused, because: .failures)))
     effects.alarm(.broadcastPaused(page.broadcast, failed: failed, of: all))
   }
 }

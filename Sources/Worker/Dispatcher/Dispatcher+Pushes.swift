@@ -80,7 +80,7 @@ extension Dispatcher {
         ticket: ticket.rawValue,
         id: PushID(send: send.id, registration: items[slot].devices[index].target.registration),
         handle: items[slot].devices[index].target.handle, rendering: rendered, expiresAt: expiresAt,
-        isBulk: ticket.isBulk))
+        isBroadcast: ticket.isBroadcast))
   }
 
   /// Counts a push that is on its way to the service against the quota.
@@ -171,7 +171,7 @@ extension Dispatcher {
     -> RetryPolicy.Decision
   {
     guard case .wait(let delay) = decision, history.waits < Self.waitsInMemory else { return decision }
-    return .wait(min(delay, deferral.longestRest(isBulk: items[slot].isBulk)))
+    return .wait(min(delay, deferral.longestRest(isBroadcast: items[slot].isBroadcast)))
   }
 
   /// Whether the service refuses the credential for this device only.
@@ -209,7 +209,7 @@ extension Dispatcher {
       if outcome.verdict == .reauthenticate { history.hasReauthenticated = true } else { history.quickRetries += 1 }
       items[slot][device: index].enqueue()
       if !isPaused { lanes[sender].enqueueFirst(ticket) }
-    case .wait(let delay) where delay > deferral.longestRest(isBulk: items[slot].isBulk):
+    case .wait(let delay) where delay > deferral.longestRest(isBroadcast: items[slot].isBroadcast):
       history.waits += 1
       items[slot][device: index].tried(history)
       return deferDevice(slot, index, for: delay)

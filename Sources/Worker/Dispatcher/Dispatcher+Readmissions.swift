@@ -20,7 +20,7 @@ extension Dispatcher {
     guard let slot = admit(retry.identity, hub: hub, origin: origin, bytes: bytes) else { return }
     if retry.send.isBroadcast {
       readmissions.keep(retry, bytes: bytes, for: slot)
-      effects.questions.append(.course(items.ticket(slot), retry.broadcast))
+      effects.questions.append(.control(items.ticket(slot), retry.broadcast))
     } else if items.held.devices < configuration.limits.maximumDevices, !readmissions.hasAwaitingDevices {
       resume(retry, in: slot)
     } else {
@@ -38,7 +38,7 @@ extension Dispatcher {
   }
 
   /// The control of the broadcast whose record has come back is known.
-  mutating func steered(_ ticket: Ticket, _ control: BroadcastControl) {
+  mutating func noteControl(_ ticket: Ticket, _ control: BroadcastControl) {
     let slot = ticket.slot
     guard items.isResolving(ticket) else { return }
     readmissions.follow(control.rate, slot)
@@ -191,7 +191,7 @@ extension Dispatcher {
         DeviceProgress(
           device, sender: table.sender(hub: hub, platform: device.platform), acceptedAt: retry.send.acceptedAt,
           longestRest: configuration.times.longestRest, at: now)
-      }, isBulk: retry.parts > 1 || isOfPage(retry))
+      }, isBroadcast: retry.parts > 1 || isOfPage(retry))
     if let rate = retry.send.maximumPerSecond, isOfPage(retry), now.wall < items[slot].expiresAt {
       space(slot, permits ?? Permits(count: 0, from: now.wall, perSecond: rate))
     }
@@ -209,7 +209,7 @@ extension Dispatcher {
       case .resting: lanes[sender].rest(items.ticket(slot, device: index), until: due)
       case .queued, .checking, .inFlight, .waiting:
         // At once, not with the next sweep: there is no room here for more than one page.
-        if items[slot].isBulk, !lanes[sender].mayPush(at: now), let delay = outageDelay(of: slot, index) {
+        if items[slot].isBroadcast, !lanes[sender].mayPush(at: now), let delay = outageDelay(of: slot, index) {
           deferDevice(slot, index, for: delay)
         } else {
           enqueue(slot, index)

@@ -41,18 +41,18 @@ extension Dispatcher {
   mutating func walkSegments() {
     guard !broadcasts.isIdle else { return }
     broadcasts.forgetClosedPages(items: items)
-    if let asked = broadcasts.requestSteering(
-      items: items, interval: configuration.times.steeringInterval, at: now.uptime)
+    if let asked = broadcasts.requestControls(
+      items: items, interval: configuration.times.controlInterval, at: now.uptime)
     {
-      effects.questions.append(.courses(asked))
+      effects.questions.append(.controls(asked))
     }
-    steerPages()
+    controlPages()
     turnPages()
     if !partitions.isShuttingDown { openPages() }
   }
 
   /// Applies the controls of their broadcasts to the open pages.
-  private mutating func steerPages() {
+  private mutating func controlPages() {
     var paused = 0
     for ticket in broadcasts.openPages {
       let slot = ticket.slot
@@ -165,7 +165,9 @@ extension Dispatcher {
   private func waitsForQuota(_ slot: Int) -> Bool {
     let hub = items[slot].hub
     guard items[slot].phase == .dispatching, items[slot].openDevices > 0,
-      SenderTable.places(of: hub).contains(where: { lanes[$0].quota.isDry(at: now.wall) && lanes[$0].hasQueuedBulk })
+      SenderTable.places(of: hub).contains(where: {
+        lanes[$0].quota.isDry(at: now.wall) && lanes[$0].hasQueuedBroadcast
+      })
     else { return false }
     var isWaiting = false
     for index in items[slot].devices.indices where items[slot].devices[index].phase == .queued {
@@ -185,7 +187,7 @@ extension Dispatcher {
     let slot = items.occupy(source, as: .page)
     items[slot].hold(send, until: expiresAt, times: SendTimes(consumed: now.wall))
     beginTrace(slot, send, isPage: true)
-    items.dispatch(slot, [], isBulk: true)
+    items.dispatch(slot, [], isBroadcast: true)
     broadcasts.open(page, items.ticket(slot))
   }
 

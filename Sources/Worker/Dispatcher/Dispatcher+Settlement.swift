@@ -47,7 +47,7 @@ extension Dispatcher {
     var part = StatusPart(
       parts: resumed?.parts ?? pieces.count, attempt: resumed?.attempt, counts: resumed?.counts ?? OutcomeCounts())
     // A repetition after a crash may find other devices and need other parts: the attempt's id tells the two apart.
-    if resumed == nil, part.parts > 1 { part.attempt = AttemptID.random(using: &generator) }
+    if resumed == nil, part.parts > 1 { part.attempt = DispatchID.random(using: &generator) }
     let traceparent = items[slot].isTraced ? traces.traceparent(of: slot) : nil
     var isDeferred = false
     for number in 0..<pieces.count {
@@ -62,7 +62,7 @@ extension Dispatcher {
       } else {
         let status = StatusRecord(
           of: send, as: state, part,
-          devices: devices.count == 1 || items[slot].isBulk
+          devices: devices.count == 1 || items[slot].isBroadcast
             ? devices.map { $0.result } : devices.map { $0.timedResult(at: now) },
           at: now.wall, traceparent: traceparent, times: items[slot].times)
         produceStatus(status, for: slot)

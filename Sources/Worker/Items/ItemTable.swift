@@ -77,7 +77,7 @@ struct ItemTable: Sendable, RandomAccessCollection {
 
   /// The ticket of an item, or of one of its devices.
   func ticket(_ slot: Int, device: Int = 0) -> Ticket {
-    Ticket(slot: slot, generation: slots[slot].generation, device: device, isBulk: slots[slot].isBulk)
+    Ticket(slot: slot, generation: slots[slot].generation, device: device, isBroadcast: slots[slot].isBroadcast)
   }
 
   // Credit.
@@ -188,9 +188,9 @@ struct ItemTable: Sendable, RandomAccessCollection {
   // Devices.
 
   /// Begins to dispatch the item to its devices.
-  mutating func dispatch(_ slot: Int, _ devices: [DeviceProgress], isBulk: Bool = false) {
+  mutating func dispatch(_ slot: Int, _ devices: [DeviceProgress], isBroadcast: Bool = false) {
     held.devices += devices.count
-    slots[slot].dispatch(devices, isBulk: isBulk)
+    slots[slot].dispatch(devices, isBroadcast: isBroadcast)
   }
 
   /// Adds further devices of a page.

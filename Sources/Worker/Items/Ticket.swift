@@ -17,13 +17,13 @@ struct Ticket: Hashable, Sendable {
     self.rawValue = rawValue
   }
 
-  /// `isBulk`: the push belongs to a broadcast and waits in the broadcasts' lane of its queue.
-  init(slot: Int, generation: UInt32, device: Int = 0, isBulk: Bool = false) {
-    rawValue = (isBulk ? 1 << 63 : 0) | UInt64(generation & 0x7_FFFF) << 44 | UInt64(slot) << 24 | UInt64(device)
+  /// `isBroadcast`: the push belongs to a broadcast and waits in the broadcasts' lane of its queue.
+  init(slot: Int, generation: UInt32, device: Int = 0, isBroadcast: Bool = false) {
+    rawValue = (isBroadcast ? 1 << 63 : 0) | UInt64(generation & 0x7_FFFF) << 44 | UInt64(slot) << 24 | UInt64(device)
   }
 
   /// Whether the push belongs to a broadcast.
-  var isBulk: Bool { rawValue >> 63 == 1 }
+  var isBroadcast: Bool { rawValue >> 63 == 1 }
 
   /// The item's slot.
   var slot: Int { Int(rawValue >> 24 & 0xF_FFFF) }

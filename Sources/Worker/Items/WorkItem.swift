@@ -73,7 +73,7 @@ struct WorkItem: Sendable {
   struct Resumed: Sendable {
     let part: Int
     let parts: Int
-    let attempt: AttemptID?
+    let attempt: DispatchID?
     let deferrals: Int
     /// Whether it came back before its time.
     let cameEarly: Bool
@@ -97,7 +97,7 @@ struct WorkItem: Sendable {
   private(set) var phase = Phase.vacant
   private(set) var kind = Kind.send
   /// Whether its pushes wait in the broadcasts' lane.
-  private(set) var isBulk = false
+  private(set) var isBroadcast = false
   private(set) var source = Source()
   /// nil when the record could not be used, and once the item is settling.
   private(set) var send: SendRequest?
@@ -214,10 +214,10 @@ struct WorkItem: Sendable {
 
   /// Begins to dispatch to the devices.
   /// Their first attempts are open unless the item was deferred before.
-  mutating func dispatch(_ devices: [DeviceProgress], isBulk: Bool = false) {
+  mutating func dispatch(_ devices: [DeviceProgress], isBroadcast: Bool = false) {
     assert(phase == .resolving)
     phase = .dispatching
-    if isBulk { self.isBulk = true }
+    if isBroadcast { self.isBroadcast = true }
     add(devices)
   }
 

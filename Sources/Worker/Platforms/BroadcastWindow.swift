@@ -83,9 +83,9 @@ struct BroadcastWindow: Sendable {
   }
 
   /// Notes the end of a push.
-  /// `isAnswer`: the service accepted it. `isMostlyBulk`: most unanswered pushes belong to broadcasts; otherwise
+  /// `isAnswer`: the service accepted it. `isMostlyBroadcast`: most unanswered pushes belong to broadcasts; otherwise
   /// broadcasts are not the cause of the queue.
-  mutating func ended(_ ticket: Ticket, isAnswer: Bool, isMostlyBulk: Bool, at uptime: Int64) {
+  mutating func ended(_ ticket: Ticket, isAnswer: Bool, isMostlyBroadcast: Bool, at uptime: Int64) {
     guard let timed, timed.ticket == ticket else { return }
     self.timed = nil
     guard isAnswer else { return }
@@ -97,7 +97,7 @@ struct BroadcastWindow: Sendable {
       quickest = (min(quickest.time, time), quickest.of + 1)
       guard quickest.of == Self.round else { return }
       let allowed = max(1, known) + known / 4
-      if quickest.time <= allowed || !isMostlyBulk {
+      if quickest.time <= allowed || !isMostlyBroadcast {
         size = min(most, size + max(1, size / 4))
       } else {
         // The pushes answered in the allowed time. Not less than half: a few answers may all be slow by chance.

@@ -66,7 +66,7 @@ struct PlatformLane: Sendable {
   private(set) var waiting = DeadlineQueue<Ticket>()
 
   init(_ configuration: WorkerConfiguration, quota: PushQuota?) {
-    window = BroadcastWindow(most: configuration.broadcasts.maximumBulkPushesPerSender)
+    window = BroadcastWindow(most: configuration.broadcasts.maximumBroadcastPushesPerSender)
     breaker = CircuitBreaker(
       policy: configuration.circuit, probeInterval: configuration.times.probeInterval.milliseconds,
       outageProbeInterval: configuration.times.outageProbeInterval.milliseconds)
@@ -92,15 +92,15 @@ struct PlatformLane: Sendable {
   // The queue.
 
   /// While both lanes of the queue wait, one push in this number is a broadcast's.
-  static var bulkPeriod: Int { BulkLane.period }
+  static var broadcastPeriod: Int { BulkLane.period }
   var queuedCount: Int { queue.count }
   var queuedSingles: Int { queue.singleCount }
-  var hasQueuedBulk: Bool { queue.hasBulk }
+  var hasQueuedBroadcast: Bool { queue.hasBulk }
   /// All queued pushes, each lane in its order.
   var queued: [Ticket] { queue.elements }
 
-  mutating func enqueue(_ ticket: Ticket) { queue.append(ticket, isBulk: ticket.isBulk) }
-  mutating func enqueueFirst(_ ticket: Ticket) { queue.prepend(ticket, isBulk: ticket.isBulk) }
+  mutating func enqueue(_ ticket: Ticket) { queue.append(ticket, isBulk: ticket.isBroadcast) }
+  mutating func enqueueFirst(_ ticket: Ticket) { queue.prepend(ticket, isBulk: ticket.isBroadcast) }
   /// Takes out all queued pushes, each lane of the queue in its order.
   mutating func takeQueue() -> [Ticket] { queue.removeAll() }
 
@@ -152,15 +152,15 @@ struct PlatformLane: Sendable {
   /// Notes that the push is handed over.
   mutating func submitted(_ ticket: Ticket, at uptime: Int64) {
     occupy(ticket)
-    if ticket.isBulk { window.submitted(ticket, inFlight: places.broadcasts, at: uptime) }
+    if ticket.isBroadcast { window.submitted(ticket, inFlight: places.broadcasts, at: uptime) }
     if silence.since == nil { silence.since = uptime }
   }
 
   /// Notes that the push has its answer, or will get none.
   mutating func answered(_ ticket: Ticket, _ outcome: PushOutcome, at uptime: Int64) {
-    if ticket.isBulk {
+    if ticket.isBroadcast {
       window.ended(
-        ticket, isAnswer: outcome.verdict == .accepted, isMostlyBulk: places.broadcasts > places.inFlight / 2,
+        ticket, isAnswer: outcome.verdict == .accepted, isMostlyBroadcast: places.broadcasts > places.inFlight / 2,
         at: uptime)
     }
     release(ticket)
@@ -283,12 +283,12 @@ struct PlatformLane: Sendable {
 
   private mutating func occupy(_ ticket: Ticket) {
     places.inFlight += 1
-    if ticket.isBulk { places.broadcasts += 1 }
+    if ticket.isBroadcast { places.broadcasts += 1 }
   }
 
   private mutating func release(_ ticket: Ticket) {
     places.inFlight -= 1
-    if ticket.isBulk { places.broadcasts -= 1 }
+    if ticket.isBroadcast { places.broadcasts -= 1 }
   }
 
   #if DEBUG

@@ -59,7 +59,7 @@ struct PlatformLanes: Sendable, RandomAccessCollection {
 
   mutating func submitted(_ ticket: Ticket, to sender: Int, at uptime: Int64) {
     pushes += 1
-    if !ticket.isBulk { lastSingle = uptime }
+    if !ticket.isBroadcast { lastSingle = uptime }
     lanes[sender].submitted(ticket, at: uptime)
   }
 

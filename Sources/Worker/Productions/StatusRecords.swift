@@ -25,7 +25,7 @@ struct StatusParts {
 struct StatusPart {
   var part = 0
   var parts = 1
-  var attempt: AttemptID?
+  var attempt: DispatchID?
   /// The outcomes of further devices of the part, which are not listed.
   var counts = OutcomeCounts()
 }

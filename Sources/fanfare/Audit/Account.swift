@@ -25,7 +25,7 @@ struct Account {
   }
 
   private struct Attempt: Hashable {
-    let id: AttemptID?
+    let id: DispatchID?
     let parts: Int
   }
 

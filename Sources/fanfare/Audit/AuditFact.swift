@@ -8,7 +8,7 @@ enum AuditFact: Equatable {
   /// A deferred record or a segment waits, or was readmitted; the send was accepted before.
   case deferred(SendKey)
   /// Some consecutive parts of a send have ended, nearly always one.
-  case settled(SendKey, part: Int, parts: Int, span: Int = 1, attempt: AttemptID?)
+  case settled(SendKey, part: Int, parts: Int, span: Int = 1, attempt: DispatchID?)
   /// A record was dead-lettered.
   ///
   /// The send is known if the record is a send, the deferred rest of one, or (`isPart`) one of several parts of one.

@@ -17,7 +17,7 @@ struct ReplaySelection {
 
   /// The status records of one attempt at a send.
   private struct Ending {
-    let attempt: AttemptID?
+    let attempt: DispatchID?
     var settledAt: UnixTime
     /// The platforms in these records, and those on which a device failed.
     var met: PlatformSet = []

@@ -107,7 +107,8 @@ extension MemoryRegistry: BroadcastStore {
   func finishedPages(of broadcast: BroadcastID, in range: Range<Int>) async throws -> [Int] { [] }
   func finish(_ pages: [Int], of broadcast: BroadcastID, at now: UnixTime) async throws { throw Self.isReadOnly }
   func controls(of broadcasts: [BroadcastID]) async throws -> [BroadcastControl] { broadcasts.map { _ in .initial } }
-  func steer(_ broadcast: BroadcastID, _ control: BroadcastControl, at now: UnixTime) async throws -> BroadcastControl {
+  func control(_ broadcast: BroadcastID, _ control: BroadcastControl, at now: UnixTime) async throws -> BroadcastControl
+  {
     throw Self.isReadOnly
   }
   func reserve(_ pushes: Int, of broadcast: BroadcastID, perSecond: Int, at now: UnixTime) async throws -> UnixTime {

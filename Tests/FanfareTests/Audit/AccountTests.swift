@@ -29,7 +29,7 @@ import Testing
     AuditPlace(topic: topics.deadLetter, partition: 0, offset: offset)
   }
 
-  private static func ended(_ key: SendKey, part: Int = 0, of parts: Int = 1, attempt: AttemptID? = nil) -> AuditFact {
+  private static func ended(_ key: SendKey, part: Int = 0, of parts: Int = 1, attempt: DispatchID? = nil) -> AuditFact {
     .settled(key, part: part, parts: parts, attempt: attempt)
   }
 
@@ -55,7 +55,7 @@ import Testing
 
   /// A record of 10,000 pages is one range, and each page counts once.
   @Test func pagesOfRecordsThatOverlapCountOnce() {
-    let (key, attempt) = (Self.key(1), AttemptID.random())
+    let (key, attempt) = (Self.key(1), DispatchID.random())
     func ended(_ range: Range<Int>, _ offset: Int64) -> Entry {
       (
         .settled(key, part: range.lowerBound, parts: 20_000, span: range.count, attempt: attempt),
@@ -143,7 +143,7 @@ import Testing
   }
 
   @Test func sendSettlesWithAllPartsOfOneAttempt() {
-    let (first, second) = (AttemptID(high: 1, low: 1), AttemptID(high: 1, low: 2))
+    let (first, second) = (DispatchID(high: 1, low: 1), DispatchID(high: 1, low: 2))
     var report = report([
       (.accepted(Self.key(1)), Self.sends(1)),
       (Self.ended(Self.key(1), part: 0, of: 2, attempt: first), Self.status(0)),

@@ -16,7 +16,7 @@ import Testing
 
   private func status(
     of send: SendRequest, _ outcomes: [(Platform, DeviceResult.Outcome)], part: Int = 0, parts: Int = 1,
-    attempt: AttemptID? = nil, state: StatusRecord.State = .settled, counts: OutcomeCounts = OutcomeCounts(),
+    attempt: DispatchID? = nil, state: StatusRecord.State = .settled, counts: OutcomeCounts = OutcomeCounts(),
     after seconds: Int64 = 0
   ) -> StatusRecord {
     StatusRecord(
@@ -84,7 +84,7 @@ import Testing
   /// The outcomes of a page are counts; the page lists no devices here.
   @Test func completedBroadcastIsNotReplayed() {
     func page(
-      _ part: Int, _ platform: Platform, _ outcome: DeviceResult.Outcome, of send: SendRequest, attempt: AttemptID
+      _ part: Int, _ platform: Platform, _ outcome: DeviceResult.Outcome, of send: SendRequest, attempt: DispatchID
     )
       -> StatusRecord
     {
@@ -95,7 +95,7 @@ import Testing
     var selection = ReplaySelection(accepted: Self.hour, failedOnly: true)
     let (mended, half) = (send(), send())
     for (send, second) in [(mended, DeviceResult.Outcome.delivered), (half, .failed)] {
-      let (first, again) = (AttemptID.random(), AttemptID.random())
+      let (first, again) = (DispatchID.random(), DispatchID.random())
       selection.note(page(0, .apns, .failed, of: send, attempt: first))
       selection.note(page(1, .fcm, .failed, of: send, attempt: first))
       selection.note(page(0, .apns, .delivered, of: send, attempt: again))
@@ -108,7 +108,7 @@ import Testing
   /// The status records of one send may be in several partitions, which are read in any order.
   @Test func latestStatusCountsInAnyReadingOrder() {
     let (mended, broken) = (send(), send())
-    let attempts = (AttemptID.random(), AttemptID.random())
+    let attempts = (DispatchID.random(), DispatchID.random())
     let records = [
       status(of: mended, [(.apns, .delivered), (.fcm, .failed)], after: 1),
       status(of: mended, [(.fcm, .delivered)], after: 2),
@@ -128,7 +128,7 @@ import Testing
   @Test(arguments: [false, true]) func cancelledSendsAreSkippedAndCounted(failedOnly: Bool) {
     var selection = ReplaySelection(accepted: Self.hour, user: "bob", failedOnly: failedOnly)
     let (single, broadcast, others) = (send(), send(), send("carol"))
-    let attempt = AttemptID.random()
+    let attempt = DispatchID.random()
     for part in [1, 0] {
       let state: StatusRecord.State = part == 0 ? .cancelled : .settled
       selection.note(status(of: broadcast, [(.fcm, .failed)], part: part, parts: 2, attempt: attempt, state: state))
@@ -147,7 +147,7 @@ import Testing
 
   @Test func partsOfOneAttemptAreCombined() {
     var selection = ReplaySelection(accepted: Self.hour, failedOnly: true)
-    let (large, attempt) = (send(), AttemptID.random())
+    let (large, attempt) = (send(), DispatchID.random())
     selection.note(status(of: large, [(.fcm, .failed)], part: 0, parts: 2, attempt: attempt))
     selection.note(status(of: large, [(.fcm, .delivered)], part: 1, parts: 2, attempt: attempt))
     #expect(selection.replay(large, by: Self.id)?.platforms == PlatformSet(.fcm))

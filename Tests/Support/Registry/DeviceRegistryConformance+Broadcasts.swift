@@ -38,19 +38,19 @@ extension DeviceRegistryConformance {
       let early = BroadcastID(hub: store.hub, send: .random())
       let unknown = BroadcastID(hub: store.hub, send: .random())
       let paused = BroadcastControl(.paused, because: .caller)
-      #expect(try await store.steer(early, paused, at: .start) == paused)
+      #expect(try await store.control(early, paused, at: .start) == paused)
       let plan = try await store.plan(early, pages: 2, at: .start)
       #expect(plan == (2, false))
       #expect(try await store.controls(of: [unknown, early]) == [.initial, paused])
       // Failures do not change a pause by the caller.
-      #expect(try await store.steer(early, BroadcastControl(.paused, because: .failures), at: .start) == paused)
+      #expect(try await store.control(early, BroadcastControl(.paused, because: .failures), at: .start) == paused)
       let running = BroadcastControl(.running, because: .caller)
-      #expect(try await store.steer(early, running, at: .start) == running)
+      #expect(try await store.control(early, running, at: .start) == running)
       let stopped = BroadcastControl(.paused, because: .failures)
-      #expect(try await store.steer(early, stopped, at: .start) == stopped)
+      #expect(try await store.control(early, stopped, at: .start) == stopped)
       let cancelled = BroadcastControl(.cancelled, because: .caller)
-      #expect(try await store.steer(early, cancelled, at: .start) == cancelled)
-      #expect(try await store.steer(early, running, at: .start) == cancelled)
+      #expect(try await store.control(early, cancelled, at: .start) == cancelled)
+      #expect(try await store.control(early, running, at: .start) == cancelled)
       #expect(try await store.progress(of: early, at: .start)?.remaining(at: .start) == nil)
     },
     Self("a rate is kept through plan and steering, and a cancelled broadcast takes none") { store in
@@ -64,7 +64,7 @@ extension DeviceRegistryConformance {
       }
       _ = try await store.plan(broadcasts[2], BroadcastPlan(pages: 8, rate: .unlimited), at: .start)
       let paused = BroadcastControl(.paused, because: .caller, rate: .perSecond(50))
-      #expect(try await store.steer(broadcasts[0], BroadcastControl(.paused, because: .caller), at: .start) == paused)
+      #expect(try await store.control(broadcasts[0], BroadcastControl(.paused, because: .caller), at: .start) == paused)
       _ = try await store.limit(broadcasts[1], to: .unlimited, at: .start)
       _ = try await store.limit(broadcasts[2], to: .perSecond(7), at: .start)
       #expect(
@@ -76,7 +76,7 @@ extension DeviceRegistryConformance {
       #expect(try await store.progress(of: broadcasts[0], at: .start)?.control == paused)
       let cancelled = BroadcastControl(.cancelled, because: .caller, rate: .perSecond(50))
       #expect(
-        try await store.steer(broadcasts[0], BroadcastControl(.cancelled, because: .caller), at: .start) == cancelled)
+        try await store.control(broadcasts[0], BroadcastControl(.cancelled, because: .caller), at: .start) == cancelled)
       #expect(try await store.limit(broadcasts[0], to: .unlimited, at: .start) == cancelled)
     },
     Self("finished pages are counted by segment") { store in

@@ -65,7 +65,7 @@ extension DeviceRegistryConformance {
       #expect(try await open(2) == false)
       try await store.finish([1], of: broadcasts[0], at: .start)
       #expect(try await open(2))
-      _ = try await store.steer(
+      _ = try await store.control(
         broadcasts[1], BroadcastControl(.cancelled, because: .caller), at: .start)
       #expect(try await open(3))
       #expect(try await open(4) == false)
@@ -102,7 +102,7 @@ extension DeviceRegistryConformance {
       #expect(try await hold([sends[2]]) == nil)
       #expect(try await hold([sends[3]]) == .scheduledSends)
       // A cancelled one no longer counts, once the sends are counted again.
-      _ = try await store.steer(sends[0].send.id, hub: store.hub, to: .cancelled, at: .start)
+      _ = try await store.control(sends[0].send.id, hub: store.hub, to: .cancelled, at: .start)
       #expect(try await hold([sends[3]], at: .start + .seconds(10)) == nil)
       #expect(try await hold([sends[4]], at: .start + .seconds(10)) == .scheduledSends)
       let bytes = sends[0].send.encoded().count

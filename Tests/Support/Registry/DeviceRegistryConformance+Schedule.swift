@@ -93,7 +93,7 @@ extension DeviceRegistryConformance {
         #expect(try await steer(id, to: state, in: store, at: now) == .cancelled)
       }
       #expect(try await store.nextDue() == nil)
-      #expect(try await store.steer(.random(), hub: store.hub, to: .paused, at: now) == nil)
+      #expect(try await store.control(.random(), hub: store.hub, to: .paused, at: now) == nil)
     },
     Self("waiting sends are listed, the latest scheduled first") { store in
       let other = try #require(HubName("other"))
@@ -114,8 +114,8 @@ extension DeviceRegistryConformance {
       #expect(ben == newest.filter { $0.send.sender == "ben" || $0.send.audience == .user("ben") })
       let both = try await store.waiting(SendQuery(hub: store.hub, sender: "ann", user: "ben"))
       #expect(both == newest.filter { $0.send.sender == "ann" && $0.send.audience == .user("ben") })
-      _ = try await store.steer(sends[0].send.id, hub: store.hub, to: .paused, at: .start)
-      _ = try await store.steer(sends[1].send.id, hub: store.hub, to: .cancelled, at: .start)
+      _ = try await store.control(sends[0].send.id, hub: store.hub, to: .paused, at: .start)
+      _ = try await store.control(sends[1].send.id, hub: store.hub, to: .cancelled, at: .start)
       let states = try await store.waiting(SendQuery(hub: store.hub)).map { [$0.send.id: $0.state] }
       #expect(states.count == 5 && states.contains([sends[0].send.id: .paused]))
     },
@@ -136,7 +136,7 @@ extension DeviceRegistryConformance {
   private static func steer(
     _ send: SendID, to state: ScheduledSend.State, in store: any Store, at now: UnixTime
   ) async throws -> ScheduledSend.State? {
-    try await store.steer(send, hub: store.hub, to: state, at: now)?.state
+    try await store.control(send, hub: store.hub, to: state, at: now)?.state
   }
 
   private static func held(

@@ -7,7 +7,7 @@ struct BroadcastDesk {
   var plans: [BroadcastID: Int] = [:]
   var announced: Set<BroadcastID> = []
   var finished: [BroadcastID: Set<Int>] = [:]
-  var steerings: [BroadcastID: BroadcastControl] = [:]
+  var controls: [BroadcastID: BroadcastControl] = [:]
   /// From when on the next pushes of a broadcast may be made.
   var next: [BroadcastID: UnixTime] = [:]
   /// Where the reservations of quotas end, in microseconds since 1970; nil where every one is for at once.
@@ -27,7 +27,7 @@ struct BroadcastDesk {
     case .survey(_, let query, let broadcast, _):
       return .survey(
         query.map { page($0, .whole, limit: limits.undividedDevices, registry) },
-        steerings[broadcast] ?? .initial,
+        controls[broadcast] ?? .initial,
         pages: plans[broadcast] ?? 0)
     case .page(_, let query, let slice, _, let limit, _): return .devices(page(query, slice, limit: limit, registry))
     case .plan(_, let broadcast, let plan):
@@ -46,11 +46,11 @@ struct BroadcastDesk {
       let start = max(next[broadcast] ?? now, now)
       next[broadcast] = start + .milliseconds(1000 * count / perSecond)
       return .moment(start)
-    case .courses(let broadcasts): return .courses(broadcasts.map { steerings[$0] ?? .initial })
-    case .course(_, let broadcast): return .courses([steerings[broadcast] ?? .initial])
-    case .steer(let broadcast, let steering):
-      steerings[broadcast] = steering
-      return .courses([steering])
+    case .controls(let broadcasts): return .controls(broadcasts.map { controls[$0] ?? .initial })
+    case .control(_, let broadcast): return .controls([controls[broadcast] ?? .initial])
+    case .change(let broadcast, let control):
+      controls[broadcast] = control
+      return .controls([control])
     case .hubs: return .hubs(hubs)
     case .quota(_, let pushes, let quota, let lead):
       guard let end = quotas.map({ $0[quota] ?? 0 }) else { return .moment(now) }

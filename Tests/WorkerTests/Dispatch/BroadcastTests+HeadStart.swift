@@ -39,15 +39,15 @@ extension BroadcastTests {
   }
 
   @Test func headStartIsPausedAndCancelledLikeTheRest() throws {
-    for course in [BroadcastControl.State.paused, .cancelled] {
+    for control in [BroadcastControl.State.paused, .cancelled] {
       var (desk, _, first, second) = Self.twoPagesUnderWay()
       let broadcast = try #require(desk.broadcasts.plans.keys.first)
-      desk.broadcasts.steerings[broadcast] = BroadcastControl(course, because: .caller)
+      desk.broadcasts.controls[broadcast] = BroadcastControl(control, because: .caller)
       desk.advance(.milliseconds(500))
       Self.answerAll(&desk)
       #expect(second > 0 && desk.pushes.count == first + second)
-      if course == .paused {
-        desk.broadcasts.steerings[broadcast] = BroadcastControl(.running, because: .caller)
+      if control == .paused {
+        desk.broadcasts.controls[broadcast] = BroadcastControl(.running, because: .caller)
         desk.advance(.seconds(60))
         Self.answerAll(&desk)
         #expect(desk.pushes.count == 200 && Set(desk.pushes.map(\.handle)).count == 200)

@@ -49,7 +49,7 @@ extension BroadcastTests {
     let pages = SegmentWalk.mostPages * 2 + 1
     let segment = Self.segment(desk, pages: pages, timeToLive: isCancelled ? nil : 0)
     let broadcast = BroadcastID(hub: segment.send.hub, send: segment.send.identity)
-    if isCancelled { desk.broadcasts.steerings[broadcast] = BroadcastControl(.cancelled, because: .caller) }
+    if isCancelled { desk.broadcasts.controls[broadcast] = BroadcastControl(.cancelled, because: .caller) }
     desk.deliver([segment.encoded(at: desk.wall)], from: Self.partition)
     #expect(desk.statuses.allSatisfy { $0.state == (isCancelled ? .cancelled : .expired) })
     #expect(desk.statuses.map(\.part).sorted() == Array(0..<pages))

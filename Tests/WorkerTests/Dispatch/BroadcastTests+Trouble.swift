@@ -4,7 +4,7 @@ import Testing
 
 @testable import Worker
 
-/// Broadcasts that are steered, slowed down, or in trouble, and those beside them.
+/// Broadcasts that are controlled, slowed down, or in trouble, and those beside them.
 extension BroadcastTests {
   /// A broadcast of which one device was deferred, with the record that brings it back.
   private static func deferred(
@@ -22,7 +22,7 @@ extension BroadcastTests {
   @Test func recordOfCancelledBroadcastIsNotPushedAfterItsReturn() throws {
     var desk = Self.desk(devices: 200, retryDelays: [15])
     let (broadcast, record) = try Self.deferred(&desk)
-    desk.broadcasts.steerings[broadcast] = BroadcastControl(.cancelled, because: .caller)
+    desk.broadcasts.controls[broadcast] = BroadcastControl(.cancelled, because: .caller)
     let before = desk.statuses.count
     desk.deliver([record])
     #expect(desk.pushes.count == 200 && desk.statuses.count == before + 1)
@@ -35,7 +35,7 @@ extension BroadcastTests {
   @Test func recordOfPausedBroadcastExpiresWithoutBeingPushed() throws {
     var desk = Self.desk(devices: 200, retryDelays: [15])
     var (broadcast, record) = try Self.deferred(&desk, timeToLive: 60)
-    desk.broadcasts.steerings[broadcast] = BroadcastControl(.paused, because: .caller)
+    desk.broadcasts.controls[broadcast] = BroadcastControl(.paused, because: .caller)
     // Of a minute half is over, and the last record comes back within the last 15 seconds.
     desk.advance(.seconds(20))
     desk.deliver([record])
@@ -50,14 +50,14 @@ extension BroadcastTests {
   @Test func recordOfPausedBroadcastIsDeferredAgainUntilItIsResumed() throws {
     var desk = Self.desk(devices: 200, retryDelays: [15])
     var (broadcast, record) = try Self.deferred(&desk)
-    desk.broadcasts.steerings[broadcast] = BroadcastControl(.paused, because: .caller)
+    desk.broadcasts.controls[broadcast] = BroadcastControl(.paused, because: .caller)
     for round in 2...4 {
       desk.deliver([record])
       #expect(desk.pushes.count == 200 && desk.retries.count == round && desk.held.records == 0)
       record = desk.retries[round - 1].value
       desk.advance(.seconds(16))
     }
-    desk.broadcasts.steerings[broadcast] = BroadcastControl(.running, because: .caller)
+    desk.broadcasts.controls[broadcast] = BroadcastControl(.running, because: .caller)
     desk.deliver([record])
     #expect(desk.pushes.count == 201)
     desk.answer(desk.pushes[200], PushOutcome(.accepted, status: 200))
@@ -98,7 +98,7 @@ extension BroadcastTests {
     _ = Self.divided(&desk)
     Self.begin(&desk)
     Self.answerAll(&desk, PushOutcome(.rejected, reason: "BadTopic", status: 400))
-    #expect(desk.broadcasts.steerings.values.map(\.cause) == [.failures])
+    #expect(desk.broadcasts.controls.values.map(\.cause) == [.failures])
     #expect(desk.pushes.count < 60)
     let isAlarm = desk.alarms.contains { if case .broadcastPaused = $0 { true } else { false } }
     #expect(isAlarm)
@@ -126,7 +126,7 @@ extension BroadcastTests {
     }
     _ = Self.divided(&desk)
     let broadcast = try #require(desk.broadcasts.plans.keys.first)
-    desk.broadcasts.steerings[broadcast] = BroadcastControl(.paused, because: .caller)
+    desk.broadcasts.controls[broadcast] = BroadcastControl(.paused, because: .caller)
     Self.begin(&desk)
     #expect(desk.held.records == 0 && desk.held.segments == 3)
     let before = desk.credit
@@ -141,14 +141,14 @@ extension BroadcastTests {
       desk.segments = []
       let other = Self.divided(&desk)
       others.append(BroadcastID(hub: other.hub, send: other.identity))
-      desk.broadcasts.steerings[others[others.count - 1]] = BroadcastControl(.paused, because: .caller)
+      desk.broadcasts.controls[others[others.count - 1]] = BroadcastControl(.paused, because: .caller)
       Self.begin(&desk)
     }
     #expect(desk.held.segments == 9 && desk.pausesSegments)
     let full = desk.credit
     for _ in 0..<4 { desk.deliver(desk.send(to: .user("unregistered"))) }
     #expect(desk.credit > full)
-    for other in others { desk.broadcasts.steerings[other] = BroadcastControl(.cancelled, because: .caller) }
+    for other in others { desk.broadcasts.controls[other] = BroadcastControl(.cancelled, because: .caller) }
     for _ in 0..<5 { desk.advance(.seconds(2)) }
     #expect(desk.held.segments == 3 && !desk.pausesSegments)
   }

@@ -69,24 +69,24 @@ import Testing
   }
 
   @Test(arguments: [BroadcastControl.State.paused, .cancelled])
-  func aSmallAudienceIsHeldBackBeforeItIsBegun(course: BroadcastControl.State) throws {
+  func aSmallAudienceIsHeldBackBeforeItIsBegun(control: BroadcastControl.State) throws {
     var desk = Self.desk(devices: 20)
     desk.answersQuestions = false
     let send = Self.divided(&desk)
     let broadcast = BroadcastID(hub: send.hub, send: send.identity)
-    desk.broadcasts.steerings[broadcast] = BroadcastControl(course, because: .caller)
+    desk.broadcasts.controls[broadcast] = BroadcastControl(control, because: .caller)
     desk.answersQuestions = true
     desk.answerQuestions()
     Self.begin(&desk)
     #expect(desk.pushes.isEmpty)
-    guard course == .paused else {
+    guard control == .paused else {
       #expect(
         desk.statuses.map(\.state) == Array(repeating: .cancelled, count: desk.statuses.count) && !desk.statuses.isEmpty
       )
       return
     }
     #expect(desk.statuses.isEmpty)
-    desk.broadcasts.steerings[broadcast] = BroadcastControl(.running, because: .caller)
+    desk.broadcasts.controls[broadcast] = BroadcastControl(.running, because: .caller)
     desk.advance(.seconds(1))
     Self.answerAll(&desk)
     #expect(desk.pushes.count == 20)
@@ -173,11 +173,11 @@ import Testing
     let broadcast = try #require(desk.broadcasts.plans.keys.first)
     Self.begin(&desk)
     #expect(desk.pushes.count == 3)
-    desk.broadcasts.steerings[broadcast] = BroadcastControl(.paused, because: .caller)
+    desk.broadcasts.controls[broadcast] = BroadcastControl(.paused, because: .caller)
     desk.advance(.milliseconds(500))
     Self.answerAll(&desk)
     #expect(desk.pushes.count == 3)
-    desk.broadcasts.steerings[broadcast] = BroadcastControl(.running, because: .caller)
+    desk.broadcasts.controls[broadcast] = BroadcastControl(.running, because: .caller)
     desk.advance(.seconds(60))
     Self.answerAll(&desk)
     #expect(desk.pushes.count == 200 && Set(desk.pushes.map(\.handle)).count == 200)
@@ -188,7 +188,7 @@ import Testing
     var desk = Self.desk(devices: 200)
     _ = Self.divided(&desk)
     let broadcast = try #require(desk.broadcasts.plans.keys.first)
-    desk.broadcasts.steerings[broadcast] = BroadcastControl(.paused, because: .caller)
+    desk.broadcasts.controls[broadcast] = BroadcastControl(.paused, because: .caller)
     Self.begin(&desk)
     #expect(desk.pushes.isEmpty)
     desk.segments = []
@@ -208,7 +208,7 @@ import Testing
     Self.begin(&desk)
     // All devices of the first page have been taken, and most of them wait.
     #expect(desk.pushes.count == 3)
-    desk.broadcasts.steerings[broadcast] = BroadcastControl(.paused, because: .caller)
+    desk.broadcasts.controls[broadcast] = BroadcastControl(.paused, because: .caller)
     desk.advance(.milliseconds(500))
     desk.segments = []
     let other = Self.divided(&desk)
@@ -217,7 +217,7 @@ import Testing
     #expect(desk.pushes.count == 203)
     #expect(
       desk.statuses.allSatisfy { $0.send == other.id } && Set(desk.statuses.map(\.part)).count == other.pages(in: desk))
-    desk.broadcasts.steerings[broadcast] = BroadcastControl(.running, because: .caller)
+    desk.broadcasts.controls[broadcast] = BroadcastControl(.running, because: .caller)
     desk.advance(.seconds(1))
     Self.answerAll(&desk)
     #expect(
@@ -233,7 +233,7 @@ import Testing
     _ = Self.divided(&desk)
     let broadcast = try #require(desk.broadcasts.plans.keys.first)
     Self.begin(&desk)
-    desk.broadcasts.steerings[broadcast] = BroadcastControl(.paused, because: .caller)
+    desk.broadcasts.controls[broadcast] = BroadcastControl(.paused, because: .caller)
     desk.advance(.milliseconds(500))
     Self.answerAll(&desk)
     let pushed = Set(desk.pushes.map(\.handle))
@@ -242,7 +242,7 @@ import Testing
       desk.registry[.registration(target.registration)] = []
     }
     desk.registry[.tag("news")] = []
-    desk.broadcasts.steerings[broadcast] = BroadcastControl(.running, because: .caller)
+    desk.broadcasts.controls[broadcast] = BroadcastControl(.running, because: .caller)
     desk.advance(.seconds(3600))
     Self.answerAll(&desk)
     #expect(desk.pushes.count == 3)
@@ -257,7 +257,7 @@ import Testing
     _ = Self.divided(&desk, timeToLive: 60)
     let broadcast = try #require(desk.broadcasts.plans.keys.first)
     Self.begin(&desk)
-    desk.broadcasts.steerings[broadcast] = BroadcastControl(.paused, because: .caller)
+    desk.broadcasts.controls[broadcast] = BroadcastControl(.paused, because: .caller)
     desk.advance(.milliseconds(500))
     Self.answerAll(&desk)
     desk.advance(.seconds(61))
@@ -290,7 +290,7 @@ import Testing
     _ = Self.divided(&desk)
     let broadcast = try #require(desk.broadcasts.plans.keys.first)
     Self.begin(&desk)
-    desk.broadcasts.steerings[broadcast] = BroadcastControl(.cancelled, because: .caller)
+    desk.broadcasts.controls[broadcast] = BroadcastControl(.cancelled, because: .caller)
     desk.advance(.milliseconds(500))
     Self.answerAll(&desk)
     #expect(desk.pushes.count == 3)

@@ -37,12 +37,12 @@ import Testing
         let ready = inFlight.filter { $0.readyAt <= now }.prefix(perMillisecond)
         if let last = ready.last?.number { inFlight.removeAll { $0.readyAt <= now && $0.number <= last } }
         for push in ready {
-          window.ended(push.ticket, isAnswer: true, isMostlyBulk: inFlight.count >= singles, at: now)
+          window.ended(push.ticket, isAnswer: true, isMostlyBroadcast: inFlight.count >= singles, at: now)
         }
         answered += ready.count
         while inFlight.count < window.limit(singleAt: singleAt, at: now) {
           next += 1
-          let ticket = Ticket(slot: next % 1000, generation: UInt32(next / 1000 % 1000), isBulk: true)
+          let ticket = Ticket(slot: next % 1000, generation: UInt32(next / 1000 % 1000), isBroadcast: true)
           inFlight.append((next, ticket, now + Int64.random(in: delay, using: &generator)))
           window.submitted(ticket, inFlight: inFlight.count, at: now)
         }
@@ -107,28 +107,28 @@ import Testing
 
   @Test func onlyAnswersCountAndUnansweredPushesCostAMoment() {
     var window = BroadcastWindow(most: 640)
-    func bulk(_ number: Int) -> Ticket { Ticket(slot: number, generation: 0, isBulk: true) }
+    func bulk(_ number: Int) -> Ticket { Ticket(slot: number, generation: 0, isBroadcast: true) }
     #expect(window.limit(singleAt: 0, at: 0) == 10)
     window.submitted(bulk(1), inFlight: 11, at: 0)
-    window.ended(bulk(1), isAnswer: true, isMostlyBulk: true, at: 1)
+    window.ended(bulk(1), isAnswer: true, isMostlyBroadcast: true, at: 1)
     #expect(window.limit(singleAt: 0, at: 1) == 10, "there were too many to tell how long few take")
     window.submitted(bulk(2), inFlight: 10, at: 1)
-    window.ended(bulk(2), isAnswer: false, isMostlyBulk: true, at: 2)
+    window.ended(bulk(2), isAnswer: false, isMostlyBroadcast: true, at: 2)
     #expect(window.limit(singleAt: 0, at: 2) == 10, "a lost connection is no answer")
     window.submitted(bulk(3), inFlight: 10, at: 2)
     #expect(window.limit(singleAt: 0, at: BroadcastWindow.trial) == 640)
-    window.ended(bulk(3), isAnswer: true, isMostlyBulk: true, at: BroadcastWindow.memory - 1)
+    window.ended(bulk(3), isAnswer: true, isMostlyBroadcast: true, at: BroadcastWindow.memory - 1)
     #expect(window.limit(singleAt: BroadcastWindow.memory, at: BroadcastWindow.memory) == 640, "far away")
     let later = 2 * BroadcastWindow.memory
     #expect(window.limit(singleAt: later, at: later) == 10, "it is tried again")
     window.submitted(bulk(4), inFlight: 1, at: later)
-    window.ended(bulk(4), isAnswer: true, isMostlyBulk: true, at: later + 1)
+    window.ended(bulk(4), isAnswer: true, isMostlyBroadcast: true, at: later + 1)
     /// Eight answers after that time, among others that are not timed.
     func round(of time: Int64) -> Int {
       for number in 5..<13 {
         window.submitted(bulk(number), inFlight: 100, at: later + 1)
-        window.ended(bulk(4), isAnswer: true, isMostlyBulk: true, at: later + 1)
-        window.ended(bulk(number), isAnswer: true, isMostlyBulk: true, at: later + 1 + (number == 7 ? time : 900))
+        window.ended(bulk(4), isAnswer: true, isMostlyBroadcast: true, at: later + 1)
+        window.ended(bulk(number), isAnswer: true, isMostlyBroadcast: true, at: later + 1 + (number == 7 ? time : 900))
       }
       return window.limit(singleAt: later, at: later + 10)
     }
@@ -137,7 +137,7 @@ import Testing
 
   @Test func singleSendsShrinkBroadcastWindowOnAllPlatforms() throws {
     var desk = BroadcastTests.desk(devices: 400) {
-      $0.broadcasts.maximumBulkPushesPerSender = 64
+      $0.broadcasts.maximumBroadcastPushesPerSender = 64
       $0.broadcasts.pageDevices = 200
       $0.broadcasts.lookUpPage = 200
       $0.broadcasts.segments = 1
@@ -157,10 +157,10 @@ import Testing
     desk.advance(.seconds(20))
     let apns = try #require(desk.dispatcher.lanes.indices.first { desk.places[$0].broadcasts == 64 })
     desk.deliver(desk.send(to: .user("ann")))
-    for push in desk.pushes where Ticket(rawValue: push.ticket).isBulk {
+    for push in desk.pushes where Ticket(rawValue: push.ticket).isBroadcast {
       desk.answer(push, PushOutcome(.accepted, status: 200))
     }
-    #expect(desk.dispatcher.lanes[apns].hasQueuedBulk && desk.places[apns].broadcasts == 1)
+    #expect(desk.dispatcher.lanes[apns].hasQueuedBroadcast && desk.places[apns].broadcasts == 1)
     BroadcastTests.answerAll(&desk)
     #expect(desk.pushes.count == 413)
   }

@@ -7,8 +7,8 @@ import Testing
 
 /// Paused broadcasts leave room to everything else, and follow their controls.
 struct PausedRoomTests {
-  private func steer(_ course: BroadcastControl.State, _ broadcast: BroadcastID, _ desk: inout Desk) {
-    desk.broadcasts.steerings[broadcast] = BroadcastControl(course, because: .caller)
+  private func setControl(_ state: BroadcastControl.State, _ broadcast: BroadcastID, _ desk: inout Desk) {
+    desk.broadcasts.controls[broadcast] = BroadcastControl(state, because: .caller)
     desk.advance(.milliseconds(600))
     desk.advance(.milliseconds(10))
   }
@@ -36,7 +36,7 @@ struct PausedRoomTests {
       $0.limits.maximumDevices = 8
       $0.broadcasts.lookUpPage = lookUpPage
     }
-    steer(.paused, broadcast, &desk)
+    setControl(.paused, broadcast, &desk)
     BroadcastTests.answerAll(&desk)
     desk.advance(.seconds(1))
     #expect(desk.pushes.count == 3 && desk.held.devices == 0 && desk.retries.count == 1)
@@ -49,7 +49,7 @@ struct PausedRoomTests {
     BroadcastTests.answerAll(&desk)
     #expect(desk.pushes.count == 7 && desk.credit > before)
     // All of the broadcast comes, once.
-    steer(.running, broadcast, &desk)
+    setControl(.running, broadcast, &desk)
     desk.advance(.seconds(3))
     desk.deliver([value])
     BroadcastTests.answerAll(&desk)
@@ -62,9 +62,9 @@ struct PausedRoomTests {
 
   @Test func leavingPageResumedContinuesWithUndeferredDevices() throws {
     var (desk, send, broadcast) = try begun { $0.limits.maximumDevices = 8 }
-    steer(.paused, broadcast, &desk)
+    setControl(.paused, broadcast, &desk)
     #expect(desk.retries.isEmpty, "three pushes are not answered")
-    steer(.running, broadcast, &desk)
+    setControl(.running, broadcast, &desk)
     BroadcastTests.answerAll(&desk)
     #expect(desk.retries.count == 1)
     desk.advance(.seconds(3))
@@ -76,7 +76,7 @@ struct PausedRoomTests {
 
   @Test func fewPausedPagesStayInMemory() throws {
     var (desk, _, broadcast) = try begun()
-    steer(.paused, broadcast, &desk)
+    setControl(.paused, broadcast, &desk)
     BroadcastTests.answerAll(&desk)
     desk.advance(.seconds(60))
     #expect(desk.retries.isEmpty && desk.held.devices > 0)
@@ -86,7 +86,7 @@ struct PausedRoomTests {
     var desk = Desk(retryDelays: [2, 15, 60, 300])
     let page = StoppedRoomTests.page(&desk, devices: 3)
     let broadcast = BroadcastID(hub: page.send.hub, send: page.send.identity)
-    desk.broadcasts.steerings[broadcast] = BroadcastControl(.paused, because: .caller)
+    desk.broadcasts.controls[broadcast] = BroadcastControl(.paused, because: .caller)
     var record = page.encoded(at: desk.wall)
     for second in 0..<3600 {
       if try RetryRecord.decode(record[...], recordTime: desk.wall).notBefore <= desk.wall {
@@ -99,7 +99,7 @@ struct PausedRoomTests {
       desk.advance(.seconds(1))
     }
     #expect((10...60).contains(desk.retries.count) && desk.pushes.isEmpty && desk.knownPauses == 1)
-    desk.broadcasts.steerings[broadcast] = BroadcastControl(.running, because: .caller)
+    desk.broadcasts.controls[broadcast] = BroadcastControl(.running, because: .caller)
     desk.advance(.seconds(301))
     desk.deliver([record])
     #expect(desk.pushes.count == 3 && desk.knownPauses == 0)
@@ -108,7 +108,7 @@ struct PausedRoomTests {
   @Test func pauseBeginsAgainWhenNothingCameBackInTime() throws {
     var desk = Desk(retryDelays: [2, 15, 60, 300])
     let page = StoppedRoomTests.page(&desk, devices: 3)
-    desk.broadcasts.steerings[BroadcastID(hub: page.send.hub, send: page.send.identity)] = BroadcastControl(
+    desk.broadcasts.controls[BroadcastID(hub: page.send.hub, send: page.send.identity)] = BroadcastControl(
       .paused, because: .caller)
     var record = page.encoded(at: desk.wall)
     func due() throws -> UnixTime { try RetryRecord.decode(record[...], recordTime: desk.wall).notBefore }
@@ -127,17 +127,17 @@ struct PausedRoomTests {
 
   @Test func pauseIsForgottenWhenBroadcastRuns() throws {
     var (desk, _, broadcast) = try begun { $0.limits.maximumDevices = 8 }
-    steer(.paused, broadcast, &desk)
+    setControl(.paused, broadcast, &desk)
     BroadcastTests.answerAll(&desk)
     desk.advance(.seconds(1))
     #expect(desk.retries.count == 1 && desk.knownPauses == 1)
-    steer(.running, broadcast, &desk)
+    setControl(.running, broadcast, &desk)
     #expect(desk.knownPauses == 0)
   }
 
   @Test func lostPausedSegmentsAreForgotten() throws {
     var (desk, _, broadcast) = try begun()
-    steer(.paused, broadcast, &desk)
+    setControl(.paused, broadcast, &desk)
     #expect(!desk.dispatcher.broadcasts.pausedSegments.isEmpty)
     desk.lose([BroadcastTests.partition])
     desk.advance(.seconds(1))
@@ -155,11 +155,11 @@ struct PausedRoomTests {
       $0.times.probeInterval = .seconds(1)
       $0.times.ownershipWindow = .seconds(3600)
     }
-    steer(.paused, broadcast, &desk)
+    setControl(.paused, broadcast, &desk)
     for push in desk.pushes { desk.answer(push, outcome) }
     for _ in 0..<5 { desk.advance(.seconds(1)) }
     #expect(desk.pushes.count == 3 && desk.dispatcher.lanes.allSatisfy { $0.queued.isEmpty })
-    steer(.running, broadcast, &desk)
+    setControl(.running, broadcast, &desk)
     var returned = 0
     for _ in 0..<5 {
       BroadcastTests.answerAll(&desk)
@@ -179,7 +179,7 @@ struct PausedRoomTests {
       $0.limits.maximumDevices = 8
       $0.times.ownershipWindow = .seconds(3600)
     }
-    steer(.paused, broadcast, &desk)
+    setControl(.paused, broadcast, &desk)
     for push in desk.pushes { desk.answer(push, PushOutcome(.reauthenticate, status: 403)) }
     desk.advance(.seconds(1))
     #expect(desk.pushes.count == 3 && desk.retries.count == 1 && desk.held.devices == 0)
@@ -187,24 +187,24 @@ struct PausedRoomTests {
 
   @Test(arguments: [BroadcastControl.State.paused, .cancelled])
   func deviceInLookUpIsNotPushedWhenBroadcastIsPaused(
-    course: BroadcastControl.State
+    control: BroadcastControl.State
   )
     throws
   {
     var (desk, send, broadcast) = try begun()
-    steer(.paused, broadcast, &desk)
+    setControl(.paused, broadcast, &desk)
     desk.answersLookUps = false
-    steer(.running, broadcast, &desk)
+    setControl(.running, broadcast, &desk)
     for push in desk.pushes { desk.answer(push, PushOutcome(.accepted, status: 200)) }
     #expect(desk.places.reduce(0) { $0 + $1.checking } > 0)
-    steer(course, broadcast, &desk)
+    setControl(control, broadcast, &desk)
     while desk.openLookUp != nil { desk.answerLookUp() }
     desk.advance(.seconds(1))
     #expect(desk.pushes.count == 3 && desk.takenPlaces == 0)
     desk.answersLookUps = true
-    steer(course == .paused ? .running : .cancelled, broadcast, &desk)
+    setControl(control == .paused ? .running : .cancelled, broadcast, &desk)
     BroadcastTests.answerAll(&desk)
-    let count = course == .paused ? 200 : 3
+    let count = control == .paused ? 200 : 3
     #expect(desk.pushes.count == count && Set(desk.pushes.map(\.handle)).count == count)
     #expect(Set(desk.statuses.map(\.part)).count == send.pages(in: desk) && desk.held.segments == 0)
   }
@@ -216,7 +216,7 @@ struct PausedRoomTests {
     }
     let paused = BroadcastTests.divided(&desk)
     let broadcast = BroadcastID(hub: paused.hub, send: paused.identity)
-    desk.broadcasts.steerings[broadcast] = BroadcastControl(.paused, because: .caller)
+    desk.broadcasts.controls[broadcast] = BroadcastControl(.paused, because: .caller)
     BroadcastTests.begin(&desk)
     desk.segments = []
     _ = BroadcastTests.divided(&desk)
@@ -231,7 +231,7 @@ struct PausedRoomTests {
     let before = desk.credit
     for _ in 0..<4 { desk.deliver(desk.send(to: .user("unregistered"))) }
     #expect(desk.credit > before)
-    steer(.running, broadcast, &desk)
+    setControl(.running, broadcast, &desk)
     BroadcastTests.answerAll(&desk)
     desk.advance(.seconds(1))
     #expect(desk.pushes.count == 400 && !desk.pausesSegments)

@@ -74,7 +74,7 @@ struct QuotaRoomTests {
     run(&desk, steps: 4)
     _ = broadcast(to: devices, of: .default, on: .apns, &desk)
     for _ in 0..<10 { desk.advance(.milliseconds(50)) }
-    #expect(desk.dispatcher.lanes.contains { $0.hasQueuedBulk && $0.quota.quota != nil })
+    #expect(desk.dispatcher.lanes.contains { $0.hasQueuedBroadcast && $0.quota.quota != nil })
     let slots = desk.pushes.filter { $0.handle.hasPrefix("default") }.map { Ticket(rawValue: $0.ticket).slot }
     let first = slots.count { $0 == slots[0] }
     // The next page may hold less than its head start.

@@ -100,14 +100,14 @@ struct ReturnedPageTests {
     delivered.add(10, to: .init(.apns, .delivered))
     deliver(StoppedRoomTests.page(&desk, parts: 1, devices: 30), to: &desk)
     deliver(StoppedRoomTests.page(&desk, parts: 1, devices: 30), to: &desk)
-    #expect(desk.pushes.count == 30 && desk.pushes.allSatisfy { Ticket(rawValue: $0.ticket).isBulk })
+    #expect(desk.pushes.count == 30 && desk.pushes.allSatisfy { Ticket(rawValue: $0.ticket).isBroadcast })
     #expect(desk.awaitingSlot == 1)
     // So is one most of which is delivered.
     desk.answerAll(Self.accepted)
     desk.answerAll(from: 30, Self.accepted)
     deliver(StoppedRoomTests.page(&desk, parts: 1, devices: 11, counts: delivered), to: &desk)
     deliver(StoppedRoomTests.page(&desk, parts: 1, devices: 20), to: &desk)
-    #expect(desk.pushes[60...].map { Ticket(rawValue: $0.ticket).isBulk } == (0..<31).map { $0 < 11 })
+    #expect(desk.pushes[60...].map { Ticket(rawValue: $0.ticket).isBroadcast } == (0..<31).map { $0 < 11 })
   }
 
   @Test func partlyDeliveredPageIsNotExpiredAsAWhole() {
@@ -168,23 +168,23 @@ struct ReturnedPageTests {
     var desk = BroadcastTests.desk(devices: 200, retryDelays: [15]) { $0.limits.maximumPushes = 3 }
     _ = BroadcastTests.divided(&desk)
     let broadcast = try #require(desk.broadcasts.plans.keys.first)
-    func steer(_ course: BroadcastControl.State, _ desk: inout Desk) {
-      desk.broadcasts.steerings[broadcast] = BroadcastControl(course, because: .caller)
+    func control(_ control: BroadcastControl.State, _ desk: inout Desk) {
+      desk.broadcasts.controls[broadcast] = BroadcastControl(control, because: .caller)
       desk.advance(.milliseconds(600))
       desk.advance(.milliseconds(10))
     }
     BroadcastTests.begin(&desk)
-    steer(.paused, &desk)
+    control(.paused, &desk)
     desk.answersLookUps = false
-    steer(.running, &desk)
+    control(.running, &desk)
     // Of two places two devices are looked up again, and one push is still on its way.
     let sent = desk.pushes.filter { Ticket(rawValue: $0.ticket).slot == Ticket(rawValue: desk.pushes[0].ticket).slot }
     for push in sent.dropFirst() { desk.answer(push, Self.accepted) }
     #expect(desk.places.reduce(0) { $0 + $1.checking } > 0)
-    steer(.paused, &desk)
+    control(.paused, &desk)
     desk.answer(sent[0], Self.refusal)
     while desk.openLookUp != nil { desk.answerLookUp() }
-    steer(.running, &desk)
+    control(.running, &desk)
     desk.advance(.seconds(1))
     for item in desk.dispatcher.items where item.phase == .dispatching {
       let open = item.devices.count {

@@ -63,7 +63,7 @@ struct StoppedRoomTests {
     desk.answer(desk.pushes[0], PushOutcome(.configurationError, reason: "BadTopic", status: 400))
     #expect(desk.circuit(0) == .open && desk.held.records == 7)
     desk.advance(.seconds(1))
-    #expect(!desk.dispatcher.items.contains { $0.isBulk && $0.phase == .dispatching })
+    #expect(!desk.dispatcher.items.contains { $0.isBroadcast && $0.phase == .dispatching })
     #expect(desk.retries.count == 6 && desk.held.records == 1)
   }
 
@@ -150,8 +150,8 @@ struct StoppedRoomTests {
     }
     desk.advance(.seconds(1))
     #expect(
-      desk.held.records == PlatformLane.bulkPeriod
-        && desk.retries.count == 60 - PlatformLane.bulkPeriod)
+      desk.held.records == PlatformLane.broadcastPeriod
+        && desk.retries.count == 60 - PlatformLane.broadcastPeriod)
   }
 
   @Test func expiredReadmittedPushesEndThoughOthersKeepComing() throws {

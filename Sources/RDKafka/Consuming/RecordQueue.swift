@@ -1,7 +1,7 @@
 import Synchronization
 
 /// A queue of records with the credit against which it is read. Belongs to the consumer's thread alone.
-final class Lane {
+final class RecordQueue {
   let reader: RecordReader
   let credit: Credit
   private var fetchWakeUp: FetchWakeUp?
