@@ -69,7 +69,7 @@ package enum WorkerRole {
     // A broadcast waits for the acknowledgement of its segments and of each page's status record.
     production.linger = .zero
     let broadcastProducer = try Producer(configuration: production, logger: runtime.logger)
-    let worker = try Worker(
+    let worker = Worker(
       configuration: configuration, consumer: try Consumer(configuration: consumer, logger: runtime.logger),
       producer: producer,
       broadcastProducer: broadcastProducer, registry: registry,

@@ -28,7 +28,6 @@ package final class Worker: Service {
   private let segments = Mutex<[HeldSegments]>([])
 
   /// Makes a worker; it does nothing before `run()`.
-  /// Throws `WorkerConfiguration.Problem` for a value out of range.
   ///
   /// `broadcastProducer` writes segments of broadcasts and statuses of pages, for which the rest of each broadcast
   /// waits: it should not linger. The worker owns the consumer (see `WorkerConfiguration.consumer`): it runs and closes
@@ -40,8 +39,7 @@ package final class Worker: Service {
     registry: any DeviceRegistry & BroadcastStore & PushQuotaStore,
     senders: [HubName: [Platform: any PushSender]], topics: Topics = Topics(), clock: any WallClock = SystemWallClock(),
     delays: any DelayClock = SystemDelayClock(), logger: Logger, spans: (any SpanSink)? = nil
-  ) throws {
-    try configuration.check()
+  ) {
     self.configuration = configuration
     source = consumer
     sink = producer

@@ -1,7 +1,8 @@
 package import FanfareCore
 package import RDKafka
 
-/// The worker's limits, times and policies. Every limit is per process.
+/// The worker's limits, times and policies. Every limit is per process. Those that an operator can set have their ranges
+/// in the declarations of the settings.
 package struct WorkerConfiguration: Sendable {
   /// The consumer group that all workers of a deployment share.
   package var consumerGroup = "fanfare-workers"
@@ -133,51 +134,6 @@ package struct WorkerConfiguration: Sendable {
   }
 
   package init() {}
-
-  /// A value out of its range, by the name of its property.
-  package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
-    package let property: String
-    package let expected: String
-
-    package var description: String { "\(property): expected \(expected)" }
-  }
-
-  /// Throws `Problem` for the first value out of its range.
-  package func check() throws(Problem) {
-    let counts: [(String, Int, ClosedRange<Int>)] = [
-      ("maximumRecords", limits.maximumRecords, 1...Ticket.maximumSlots / 4),
-      ("maximumBytes", limits.maximumBytes, 1...Int.max), ("maximumDevices", limits.maximumDevices, 1...Int.max),
-      ("maximumPushes", limits.maximumPushes, 1...Int.max),
-      ("maximumPushesPerSender", limits.maximumPushesPerSender, 1...Int.max),
-      ("maximumSpan", limits.maximumSpan, 1...Int.max),
-      ("rememberedSends", limits.rememberedSends, 0...(Ticket.generations - 1)),
-      ("lookUpBatch", limits.lookUpBatch, 1...Int.max), ("lookUpDevices", limits.lookUpDevices, 1...100_000),
-      ("devicesPerStatus", devicesPerStatus, 1...1_000_000),
-      ("maximumSegments", limits.maximumSegments, 1...Ticket.maximumSlots / 2),
-      ("maximumSegmentBytes", limits.maximumSegmentBytes, 1...Int.max),
-      ("undividedDevices", broadcasts.undividedDevices, 1...100_000),
-      ("pageDevices", broadcasts.pageDevices, 1...25_000), ("lookUpPage", broadcasts.lookUpPage, 1...100_000),
-      ("segments", broadcasts.segments, 1...10_000),
-      ("maximumBroadcastPushesPerSender", broadcasts.maximumBroadcastPushesPerSender, 1...Int.max),
-      ("broadcastFailureSample", broadcasts.broadcastFailureSample, 1...Int.max),
-      ("commitMetadataBytes", limits.commitMetadataBytes, 0...16_384),
-      ("commitRecords", limits.commitRecords, 1...Int.max),
-    ]
-    for (property, value, range) in counts where !range.contains(value) {
-      throw Problem(property: property, expected: "\(range.lowerBound) to \(range.upperBound)")
-    }
-    let durations: [(String, Duration)] = [
-      ("defaultTimeToLive", times.defaultTimeToLive), ("ownershipWindow", times.ownershipWindow),
-      ("drainDeadline", times.drainDeadline), ("revokeDeadline", times.revokeDeadline),
-      ("lastCommitDeadline", times.lastCommitDeadline), ("resumeDeadline", times.resumeDeadline),
-      ("probeInterval", times.probeInterval), ("tickInterval", times.tickInterval),
-      ("outageProbeInterval", times.outageProbeInterval), ("controlInterval", times.controlInterval),
-      ("longestRest", times.longestRest),
-    ]
-    for (property, value) in durations where value < .milliseconds(1) {
-      throw Problem(property: property, expected: "at least 1 ms")
-    }
-  }
 
   /// The configuration of a worker's consumer: its group and topics, no automatic commits, and a
   /// rebalance deadline that leaves room for the worker's own.

@@ -3,7 +3,6 @@ import RDKafka
 import Registry
 package import SettingsTable
 import Store
-import Worker
 
 extension SettingsMistake {
   /// The mistake as a line of text, with its place and value: `fanfare.yaml:3: kafka.partitions must be …, not "many"`.
@@ -36,8 +35,6 @@ extension SettingsError {
       self.init("ledger.path", "must be a ledger, or a new file in a writable directory: \(error)")
     case let error as LedgerError where error.code == .unusableDatabase:
       self.init("ledger.postgres.url", "must name a database in which the user may create and use tables: \(error)")
-    case let error as WorkerConfiguration.Problem:
-      self.init("worker.\(error.property)", "must be \(error.expected)")
     default: return nil
     }
   }

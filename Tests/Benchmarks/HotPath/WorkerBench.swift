@@ -14,7 +14,7 @@ final class WorkerBench: Sendable {
     configuration.limits.rememberedSends = 1000
     configuration.times.tickInterval = .seconds(3600)
     configuration.times.commitInterval = .zero
-    let worker = try Worker(
+    let worker = Worker(
       configuration: configuration, consumer: source, producer: MemorySink(), broadcastProducer: MemorySink(),
       registry: MemoryRegistry(),
       senders: [.default: [.apns: InstantSender(fields: try Specimen.apnsFields())]], clock: StandingClock(),

@@ -94,14 +94,4 @@ extension BroadcastTests {
     #expect(other.pushes.isEmpty && other.statuses.isEmpty && other.position == 1)
     #expect(other.segments.map(\.range.count).reduce(0, +) == (isAnnounced ? 0 : send.pages(in: other)))
   }
-
-  @Test func pageIsNoLargerThanOneDeferredRecord() throws {
-    var configuration = WorkerConfiguration()
-    configuration.broadcasts.pageDevices = 25_000
-    try configuration.check()
-    configuration.broadcasts.pageDevices = 25_001
-    #expect(throws: WorkerConfiguration.Problem(property: "pageDevices", expected: "1 to 25000")) {
-      try configuration.check()
-    }
-  }
 }

@@ -24,7 +24,7 @@ struct BroadcastProducerTests {
     let (gathering, prompt) = (MemorySink(), MemorySink())
     var configuration = WorkerConfiguration()
     configuration.broadcasts.undividedDevices = 2
-    let worker = try Worker(
+    let worker = Worker(
       configuration: configuration, consumer: MemoryMember(of: group), producer: gathering, broadcastProducer: prompt,
       registry: registry.registry, senders: [.default: [.fcm: ScriptedSender(.fcm)]], logger: TestKafka.quietLogger)
     async let running: Void = worker.run()

@@ -76,7 +76,7 @@ struct Rig: Sendable {
     // second.
     settings.sessionTimeout = .seconds(kafka.cluster == nil ? 10 : 4)
     let consumer = try Consumer(configuration: settings, logger: TestKafka.quietLogger)
-    let worker = try Worker(
+    let worker = Worker(
       configuration: configuration, consumer: consumer, producer: sink, broadcastProducer: sink,
       registry: registry.registry,
       senders: [.default: [.apns: apns, .fcm: fcm]], topics: topics, logger: TestKafka.quietLogger)

@@ -27,8 +27,8 @@ struct SuccessionTests {
     }
     let group = MemoryGroup(log: log)
     let fcm = ScriptedSender(.fcm)
-    func worker() throws -> Worker {
-      try Worker(
+    func worker() -> Worker {
+      Worker(
         configuration: WorkerConfiguration(), consumer: MemoryMember(of: group), producer: MemorySink(),
         broadcastProducer: MemorySink(),
         registry: registry.registry,
@@ -43,7 +43,7 @@ struct SuccessionTests {
       unanswered = life == 3 ? [] : unanswered.filter { _ in Int.random(in: 0..<3, using: &random) > 0 }
       let silent = unanswered
       fcm.setScript { push, _ in silent.contains(push.handle) ? nil : PushOutcome(.accepted, status: 200) }
-      let worker = try worker()
+      let worker = worker()
       let run = Task { try await worker.run() }
       settled = Set(log.indices.filter { !silent.contains("token\($0)") }.map { log[$0].offset })
       let goal = settled
