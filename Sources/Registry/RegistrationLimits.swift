@@ -4,16 +4,18 @@ package import FanfareCore
 package struct RegistrationLimits: Hashable, Sendable {
   /// The most devices of one user in one hub; 0: no limit. A registration beyond it removes the device whose app was
   /// not seen for the longest time, and quarantines it.
-  package var maximumDevicesPerUser = 0
+  package var maximumDevicesPerUser: Int
   /// How long a registration can come back whose handle a push service called dead, or whose user had too many devices.
   /// Zero: it is removed at once.
-  package var quarantine: Duration = .zero
+  package var quarantine: Duration
 
   /// The most devices of a user that one registration removes.
   static let surplusBatch = 100
 
-  /// No limits.
-  package init() {}
+  /// Without arguments there are no limits.
+  package init(maximumDevicesPerUser: Int = 0, quarantine: Duration = .zero) {
+    (self.maximumDevicesPerUser, self.quarantine) = (maximumDevicesPerUser, quarantine)
+  }
 }
 
 /// The registrations whose handles a push service called dead or whose users had too many devices, for operators; not

@@ -26,8 +26,8 @@ package struct CommonOptions: ParsableArguments {
   /// `readFurther` reads the keys that only the calling program has. Throws `SettingsError`.
   package func settings(
     readFurther: (SettingsReader) throws(SettingsError) -> Void = { _ in }
-  ) async throws -> Settings {
-    let settings = try await Settings.load(file: file, environment: environment, readFurther: readFurther)
+  ) throws -> Settings {
+    let settings = try Settings.load(file: file, environment: environment, readFurther: readFurther)
     if !settings.unknownVariables.isEmpty {
       let names = settings.unknownVariables.joined(separator: ", ")
       Console.error("fanfare: unknown environment variables: \(names); deploy/fanfare.yaml lists all keys")
@@ -36,15 +36,15 @@ package struct CommonOptions: ParsableArguments {
   }
 
   /// Loads the settings and sets up logging and metrics.
-  package func runtime(_ role: String) async throws -> Runtime {
-    try Runtime(role: role, settings: try await settings())
+  package func runtime(_ role: String) throws -> Runtime {
+    try Runtime(role: role, settings: try settings())
   }
 
   /// Loads the settings and runs the role that `start` creates, until a signal ends it; see `RoleRun`.
   package func run(_ role: String, _ start: (Runtime) async throws -> RoleServices) async throws {
     // First: a signal would end the process by itself, with another status.
     let signals = await RoleRun.signals()
-    let runtime = try await runtime(role)
+    let runtime = try runtime(role)
     try await runtime.run(signals) { try await start(runtime) }
   }
 }
@@ -82,7 +82,7 @@ extension AsyncParsableCommand {
       }
       // Errors of the command line, and statuses that the command has explained itself.
       if error is ExitCode || exitCode(for: error) != .failure { exit(withError: error) }
-      Console.error("\(name): \(Printable.line(await words(for: error, options)))")
+      Console.error("\(name): \(Printable.line(words(for: error, options)))")
       exit(withError: ExitCode.failure)
     }
   }
@@ -95,10 +95,10 @@ extension AsyncParsableCommand {
   }
 
   /// The error in words, with the addresses of the deployment if the command has a configuration.
-  private static func words(for error: any Error, _ options: CommonOptions?) async -> String {
+  private static func words(for error: any Error, _ options: CommonOptions?) -> String {
     guard let options else { return ErrorWords(nil).text(error) }
     // A configuration that cannot be read has been reported already.
-    return ErrorWords(try? await Settings.load(file: options.file, environment: options.environment)).text(error)
+    return ErrorWords(try? Settings.load(file: options.file, environment: options.environment)).text(error)
   }
 }
 

@@ -33,7 +33,7 @@ package struct ConfigurationCheck: Sendable {
   /// Reads the configuration, and the files that the roles read when they start. Opens no database.
   package func run() async throws -> Report {
     let reading: Settings.Reading
-    do { reading = try await Settings.read(file: file, environment: environment) } catch let error as SettingsError {
+    do { reading = try Settings.read(file: file, environment: environment) } catch let error as SettingsError {
       return Report(mistakes: error.mistakes)
     }
     guard reading.mistakes.isEmpty, let settings = reading.settings else {

@@ -11,6 +11,12 @@ import Synchronization
 ///     }
 ///
 /// The last argument is a phrase without a full stop. A key without a default has an example.
+///
+/// A key of another target's structure names the property that it fills, which is also its default; see
+/// ``SettingsReader/read(_:of:into:)``:
+///
+///     @Setting(standard, \.limits.maximumRecords, in: 1...262_144, "records fetched and not yet settled")
+///     var maximumRecords
 @propertyWrapper
 package struct Setting<Value: Sendable>: Sendable {
   typealias Reading = @Sendable (SettingsReader, _ key: String, _ fallback: Value) throws(SettingsError) -> Value
@@ -26,6 +32,8 @@ package struct Setting<Value: Sendable>: Sendable {
   let summary: String
   private(set) var example: String?
   private(set) var isGiven = false
+  /// The property that the value fills, of the structure with the default.
+  private var filled: (any AnyKeyPath & Sendable)?
   private let yaml: @Sendable (Value) -> String?
   private let reading: Reading
 
@@ -49,6 +57,8 @@ protocol DeclaredSetting {
   /// The value as YAML; nil if there is none.
   var text: String? { get }
   func read(_ key: String, from reader: SettingsReader) throws(SettingsError)
+  /// Sets the property that the key fills, if the structure has it.
+  func fill<Root>(_ root: inout Root)
 }
 
 extension Setting: DeclaredSetting {
@@ -58,6 +68,10 @@ extension Setting: DeclaredSetting {
     let value = try reading(reader, key, wrappedValue)
     box.value.withLock { $0 = value }
   }
+
+  func fill<Root>(_ root: inout Root) {
+    if let path = filled as? WritableKeyPath<Root, Value> { root[keyPath: path] = wrappedValue }
+  }
 }
 
 extension Setting where Value == Int {
@@ -65,6 +79,13 @@ extension Setting where Value == Int {
     self.init(wrappedValue, "\(range.lowerBound)…\(range.upperBound)", summary, yaml: { "\($0)" }) {
       (reader, key, fallback) throws(SettingsError) in try reader.int(key, in: range) ?? fallback
     }
+  }
+
+  package init<Root>(
+    _ standard: Root, _ path: any WritableKeyPath<Root, Int> & Sendable, in range: ClosedRange<Int>, _ summary: String
+  ) {
+    self.init(wrappedValue: standard[keyPath: path], in: range, summary)
+    filled = path
   }
 }
 
@@ -94,6 +115,27 @@ extension Setting where Value == Duration {
       (reader, key, fallback) throws(SettingsError) in try reader.seconds(key, in: range) ?? fallback
     }
   }
+
+  package init<Root>(
+    _ standard: Root, _ path: any WritableKeyPath<Root, Duration> & Sendable, in range: ClosedRange<Double>,
+    _ summary: String
+  ) {
+    self.init(wrappedValue: standard[keyPath: path], in: range, summary)
+    filled = path
+  }
+
+  /// A time in whole days.
+  package init<Root>(
+    _ standard: Root, _ path: any WritableKeyPath<Root, Duration> & Sendable, days range: ClosedRange<Int>,
+    _ summary: String
+  ) {
+    let forms = "\(range.lowerBound)…\(range.upperBound)"
+    self.init(standard[keyPath: path], forms, summary, yaml: { "\($0.components.seconds / 86_400)" }) {
+      (reader, key, fallback) throws(SettingsError) in
+      try reader.int(key, in: range).map { .seconds(86_400 * $0) } ?? fallback
+    }
+    filled = path
+  }
 }
 
 extension Setting where Value == Double {
@@ -102,6 +144,11 @@ extension Setting where Value == Double {
     self.init(wrappedValue, "0…1", summary, yaml: plain) {
       (reader, key, fallback) throws(SettingsError) in try reader.share(key) ?? fallback
     }
+  }
+
+  package init<Root>(_ standard: Root, _ path: any WritableKeyPath<Root, Double> & Sendable, _ summary: String) {
+    self.init(wrappedValue: standard[keyPath: path], summary)
+    filled = path
   }
 }
 
@@ -127,6 +174,11 @@ extension Setting where Value == String {
     self.init(wrappedValue, "text", summary, yaml: { $0 }) {
       (reader, key, fallback) throws(SettingsError) in try reader.string(key) ?? fallback
     }
+  }
+
+  package init<Root>(_ standard: Root, _ path: any WritableKeyPath<Root, String> & Sendable, _ summary: String) {
+    self.init(wrappedValue: standard[keyPath: path], summary)
+    filled = path
   }
 }
 

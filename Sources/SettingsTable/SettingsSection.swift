@@ -30,6 +30,10 @@ package struct SettingsSection<Keys: Sendable>: Sendable {
     return keys
   }
 
+  fileprivate static func fill<Root>(_ root: inout Root, from keys: Keys) {
+    for (_, setting) in settings(of: keys) { setting.fill(&root) }
+  }
+
   /// The names of the keys whose values differ from the defaults, in the order of the declarations.
   package func changes(in keys: Keys) -> [String] {
     zip(Self.settings(of: keys), Self.settings(of: make())).filter { $0.setting.text != $1.setting.text }.map(\.0.name)
@@ -62,6 +66,15 @@ extension SettingsReader {
   package func read<Keys>(
     _ section: SettingsSection<Keys>, of name: String = "NAME"
   ) throws(SettingsError) -> Keys { try section.read(from: self, of: name) }
+
+  /// Reads a section, and fills the properties of the structure that its keys name.
+  @discardableResult package func read<Keys, Root>(
+    _ section: SettingsSection<Keys>, of name: String = "NAME", into root: inout Root
+  ) throws(SettingsError) -> Keys {
+    let keys = try read(section, of: name)
+    SettingsSection.fill(&root, from: keys)
+    return keys
+  }
 
   fileprivate static func key(_ prefix: String, _ key: String, of name: String) -> String {
     (prefix.split(separator: ".").map { $0 == "NAME" ? name[...] : $0 } + [key[...]]).joined(separator: ".")

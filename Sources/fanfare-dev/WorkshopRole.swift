@@ -91,10 +91,10 @@ extension BacklogMonitor: BacklogGauge {}
 extension Settings {
   /// Loads the product's settings and applies the workshop's to them.
   static func withWorkshop(
-    _ load: ((SettingsReader) throws(SettingsError) -> Void) async throws -> Settings
-  ) async throws -> (Settings, WorkshopSettings) {
+    _ load: ((SettingsReader) throws(SettingsError) -> Void) throws -> Settings
+  ) throws -> (Settings, WorkshopSettings) {
     var workshop: WorkshopSettings?
-    var settings = try await load { (reader) throws(SettingsError) in workshop = try WorkshopSettings(from: reader) }
+    var settings = try load { (reader) throws(SettingsError) in workshop = try WorkshopSettings(from: reader) }
     guard let workshop else { preconditionFailure("the settings were loaded without the workshop's keys") }
     if workshop.isEmbedded {
       settings.kafka.profile = .embedded
@@ -107,8 +107,8 @@ extension Settings {
 
 extension CommonOptions {
   /// Loads the settings with the workshop's keys, and sets up logging and metrics.
-  func workshop(_ role: String) async throws -> (Runtime, WorkshopSettings) {
-    let (settings, workshop) = try await Settings.withWorkshop { try await self.settings(readFurther: $0) }
+  func workshop(_ role: String) throws -> (Runtime, WorkshopSettings) {
+    let (settings, workshop) = try Settings.withWorkshop { try self.settings(readFurther: $0) }
     let clock: any WallClock = workshop.clockOffsetFile.map { SteppedWallClock(file: $0) } ?? SystemWallClock()
     return (try Runtime(role: role, settings: settings, clock: clock), workshop)
   }
@@ -116,7 +116,7 @@ extension CommonOptions {
   /// Loads the settings and runs the role that `start` creates, as `run` does.
   func runWorkshop(_ role: String, _ start: (Runtime, WorkshopSettings) async throws -> RoleServices) async throws {
     let signals = await RoleRun.signals()
-    let (runtime, workshop) = try await workshop(role)
+    let (runtime, workshop) = try workshop(role)
     try await runtime.run(signals) { try await start(runtime, workshop) }
   }
 }

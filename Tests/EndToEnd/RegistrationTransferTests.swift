@@ -163,7 +163,7 @@ import Testing
   @Test(TestPostgreSQL.isAvailable) func interruptedExportLeavesNoFile() async throws {
     try await with(.postgreSQL) { directory, environment in
       _ = try await open(.postgreSQL, environment)
-      let settings = try await Settings.load(file: nil, environment: environment)
+      let settings = try Settings.load(file: nil, environment: environment)
       let pool = try PostgreSQLPool(
         try #require(settings.registry.database(role: "registrations", patience: .zero)),
         logger: TestPostgreSQL.quietLogger)
@@ -227,7 +227,7 @@ import Testing
   }
 
   private func open(_ home: Home, _ environment: [String: String]) async throws -> any RegistrySettings.Store {
-    let settings = try await Settings.load(file: nil, environment: environment)
+    let settings = try Settings.load(file: nil, environment: environment)
     return try await settings.registry.open(role: "test", patience: .seconds(60), logger: TestPostgreSQL.quietLogger)
   }
 }

@@ -36,7 +36,7 @@ import Testing
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: false)
     defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: directory) } }
     let broker = directory.appending(path: "broker")
-    let settings = try await Settings.load(
+    let settings = try Settings.load(
       file: nil,
       environment: [
         "FANFARE_KAFKA_BOOTSTRAP_SERVERS_FILE": broker.path, "FANFARE_HUB_DEFAULT_SIMULATOR": directory.path,
@@ -64,7 +64,7 @@ import Testing
 
   /// The reader of the file then throws an error with the key.
   @Test func waitForMissingFileEnds() async throws {
-    let settings = try await Settings.load(
+    let settings = try Settings.load(
       file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS_FILE": "/nonexistent/broker"])
     try await AwaitedFile(of: settings.kafka)?.appear(within: .zero, logger: LogRecorder().logger)
     let error = #expect(throws: SettingsError.self) { try settings.kafka.client("test") }
@@ -73,11 +73,11 @@ import Testing
 
   @Test func waitsOnlyForFilesOfOtherProcesses() async throws {
     let names = ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1", "FANFARE_HUB_DEFAULT_SIMULATOR": "keys"]
-    let settings = try await Settings.load(file: nil, environment: names)
+    let settings = try Settings.load(file: nil, environment: names)
     #expect(AwaitedFile(of: settings.kafka) == nil)
     #expect(settings.hubs.map { AwaitedFile(of: $0)?.path } == ["keys/endpoints.json"])
     #expect(settings.hubs.map { AwaitedFile(of: $0)?.key } == ["hub.default.simulator"])
-    let plain = try await Settings.load(file: nil, environment: [:])
+    let plain = try Settings.load(file: nil, environment: [:])
     #expect(AwaitedFile(of: plain.kafka) == nil && plain.hubs.allSatisfy { AwaitedFile(of: $0) == nil })
   }
 }

@@ -16,7 +16,7 @@ import Testing
   }
 
   @Test func exampleIsUsable() async throws {
-    let settings = try await Settings.load(
+    let settings = try Settings.load(
       file: Self.root.appending(path: "deploy/fanfare.yaml").path, environment: [:])
     #expect(settings.kafka.bootstrapServers == "127.0.0.1:9092" && settings.hubs.map(\.name.rawValue) == ["default"])
   }

@@ -14,8 +14,8 @@ import Testing
     let file = FileManager.default.temporaryDirectory.appending(path: "fanfare-settings-\(UUID()).yaml")
     try yaml.write(to: file, atomically: true, encoding: .utf8)
     defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: file) } }
-    return try await Settings.withWorkshop {
-      try await Settings.load(file: file.path, environment: [:], readFurther: $0)
+    return try Settings.withWorkshop {
+      try Settings.load(file: file.path, environment: [:], readFurther: $0)
     }.1
   }
 

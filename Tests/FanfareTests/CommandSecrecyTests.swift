@@ -62,7 +62,7 @@ import Testing
         try await running.run()
       }
       guard let error else { continue }
-      let words = ErrorWords(try await Settings.load(file: configuration.path, environment: [:])).text(error)
+      let words = ErrorWords(try Settings.load(file: configuration.path, environment: [:])).text(error)
       for text in ["\(error)", String(reflecting: error), Fanfare.fullMessage(for: error), words] {
         #expect(!text.contains(Self.mark), "\(arguments)")
       }
@@ -71,8 +71,8 @@ import Testing
 
   private func expectNoMark(in given: [String: String]) async throws {
     let environment = Dictionary(uniqueKeysWithValues: given.map { ("FANFARE_\($0)", $1) })
-    let error = await #expect(throws: SettingsError.self, "\(given)") {
-      try await Settings.load(file: nil, environment: environment)
+    let error = #expect(throws: SettingsError.self, "\(given)") {
+      try Settings.load(file: nil, environment: environment)
     }
     let text = String(reflecting: error) + (error?.description ?? "")
     #expect(!text.contains(Self.mark), "\(given)")

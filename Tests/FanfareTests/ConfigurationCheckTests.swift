@@ -145,8 +145,8 @@ import Testing
 
   /// The roles print all mistakes too, each on its line.
   @Test func loadingThrowsAllMistakes() async throws {
-    let error = await #expect(throws: SettingsError.self) {
-      try await Settings.load(
+    let error = #expect(throws: SettingsError.self) {
+      try Settings.load(
         file: nil, environment: ["FANFARE_API_PORT": "x", "FANFARE_KAFKA_PARTITIONS": "0"])
     }
     #expect(error?.mistakes.map(\.key) == ["kafka.partitions", "api.port"])

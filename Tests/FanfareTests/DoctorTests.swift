@@ -93,7 +93,7 @@ import Worker
     let cluster = try EmbeddedCluster(
       topics: [TopicSpecification(name: "fanfare.pulse", partitions: 1)], logger: TestKafka.quietLogger)
     defer { cluster.close() }
-    let settings = try await Settings.load(
+    let settings = try Settings.load(
       file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": cluster.bootstrapServers])
     let producer = try Producer(
       configuration: ProducerConfiguration(client: try settings.kafka.client("test")), logger: TestKafka.quietLogger)
@@ -136,7 +136,7 @@ import Worker
 
   /// The queries on a real PostgreSQL: without tables, healthy, of an earlier release, and with broken indexes.
   @Test(TestPostgreSQL.isAvailable) func databaseIsComparedWithItsSchema() async throws {
-    let settings = try await Settings.load(file: nil, environment: [:])
+    let settings = try Settings.load(file: nil, environment: [:])
     let check = DatabaseCheck(settings: settings, patience: .seconds(30), logger: TestPostgreSQL.quietLogger)
     let schema = RegistrySchema.migration
     try await TestPostgreSQL.withSchema { database in
@@ -191,7 +191,7 @@ import Worker
     #expect(FileManager.default.createFile(atPath: path, contents: nil, attributes: [.posixPermissions: 0o644]))
     defer { #expect(throws: Never.self) { try FileManager.default.removeItem(atPath: path) } }
     func finding() async throws -> Finding? {
-      let settings = try await Settings.load(file: nil, environment: ["FANFARE_REGISTRY_PATH": path])
+      let settings = try Settings.load(file: nil, environment: ["FANFARE_REGISTRY_PATH": path])
       return FileCheck(settings: settings, roles: [], now: SystemWallClock().now()).findings().first
     }
     #expect(try await finding()?.level == .warning)
@@ -207,7 +207,7 @@ import Worker
     defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: directory) } }
     let file = directory.appending(path: "cert.pem")
     try certificates.authorityPEM.write(to: file, atomically: true, encoding: .utf8)
-    let settings = try await Settings.load(
+    let settings = try Settings.load(
       file: nil,
       environment: ["FANFARE_API_TLS_CERTIFICATE_FILE": file.path, "FANFARE_API_TLS_KEY_FILE": file.path])
     func level(after years: Int64) -> Finding.Level? {

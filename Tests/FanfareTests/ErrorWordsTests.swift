@@ -14,7 +14,7 @@ import Testing
 /// Real failures, in the words that commands print.
 @Suite(.timeLimit(.minutes(2))) struct ErrorWordsTests {
   private func words(of environment: [String: String], _ body: (Settings) async throws -> Void) async throws -> String {
-    let settings = try await Settings.load(file: nil, environment: environment)
+    let settings = try Settings.load(file: nil, environment: environment)
     let error = await #expect(throws: (any Error).self) { try await body(settings) }
     return ErrorWords(settings).text(try #require(error))
   }

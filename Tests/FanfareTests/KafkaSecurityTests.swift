@@ -13,7 +13,7 @@ import Testing
   private func settings(_ values: [String: String]) async throws -> KafkaSettings {
     var environment = ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9092"]
     for (key, value) in values { environment["FANFARE_KAFKA_\(key)"] = value }
-    return try await Settings.load(file: nil, environment: environment).kafka
+    return try Settings.load(file: nil, environment: environment).kafka
   }
 
   @Test func withoutSettingsThePropertiesDecide() async throws {
@@ -139,7 +139,6 @@ import Testing
 
   private func secrets(_ path: String) -> [[String: String]] {
     [
-      ["KAFKA_PASSWORD_FILE": path],
       ["KAFKA_SECURITY_MECHANISM": "PLAIN", "KAFKA_SECURITY_USER": "u", "KAFKA_SECURITY_PASSWORD_FILE": path],
       ["KAFKA_SECURITY_CERTIFICATE_FILE": path, "KAFKA_SECURITY_KEY_FILE": path],
       [
@@ -161,8 +160,8 @@ import Testing
     try file.set(mode: 0o644)
     for given in secrets(file.path) {
       let environment = Dictionary(uniqueKeysWithValues: given.map { ("FANFARE_\($0)", $1) })
-      let error = await #expect(throws: SettingsError.self) {
-        try await Settings.load(file: nil, environment: environment)
+      let error = #expect(throws: SettingsError.self) {
+        try Settings.load(file: nil, environment: environment)
       }
       let text = error?.description ?? ""
       #expect(text.contains("names a file that is not safe: \(file.path): others may use it (mode 0644)"), "\(given)")
@@ -170,7 +169,7 @@ import Testing
       let allowed = environment.merging(["FANFARE_SECRETS_ALLOW_READABLE": "true"]) { $1 }
       // The service account is not one; its error is not about permissions.
       if given.keys.contains("HUB_DEFAULT_FCM_SERVICE_ACCOUNT_FILE") { continue }
-      await #expect(throws: Never.self, "\(given)") { try await Settings.load(file: nil, environment: allowed) }
+      #expect(throws: Never.self, "\(given)") { try Settings.load(file: nil, environment: allowed) }
     }
   }
 }

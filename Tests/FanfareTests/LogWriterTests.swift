@@ -11,7 +11,7 @@ import Testing
   @Test func largeRecordsAreWrittenInBatchesThatFitTheProducersQueue() async throws {
     let kafka = try TestKafka.embedded()
     let cluster = try #require(kafka.cluster)
-    let settings = try await Settings.load(
+    let settings = try Settings.load(
       file: nil,
       environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrapServers]
     ).kafka

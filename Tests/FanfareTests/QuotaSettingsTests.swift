@@ -9,7 +9,7 @@ import Testing
   private func policy(_ values: [String: String] = [:]) async throws -> QuotaPolicy {
     var environment = ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9092"]
     for (key, value) in values { environment["FANFARE_HUB_DEFAULT_QUOTA_\(key)"] = value }
-    return try #require(try await Settings.load(file: nil, environment: environment).hubs.first).quotas
+    return try #require(try Settings.load(file: nil, environment: environment).hubs.first).quotas
   }
 
   @Test func quotasAreOnByDefault() async throws {
@@ -48,7 +48,7 @@ import Testing
   }
 
   @Test func useIsShownWithTheLimits() async throws {
-    let settings = try await Settings.load(
+    let settings = try Settings.load(
       file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9092"])
     let now = UnixTime(milliseconds: 1_795_248_000_000)
     let use = QuotaUse(

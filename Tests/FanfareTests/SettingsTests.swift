@@ -33,7 +33,7 @@ import Yams
   @Test(arguments: [false, true]) func demoUsersAreRefusedBehindProxies(isBehindProxy: Bool) async throws {
     var environment = ["FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo"]
     if isBehindProxy { environment["FANFARE_API_PROXIES"] = "127.0.0.1" }
-    let settings = try await Settings.load(file: nil, environment: environment)
+    let settings = try Settings.load(file: nil, environment: environment)
     #expect(settings.api.frontEnd.host == "127.0.0.1")
     let hashing = settings.authentication.makeThreads()
     func authenticators() throws -> Int {
@@ -49,7 +49,7 @@ import Yams
 
   /// On a cluster that compacts topics by default, only one send of each user would remain.
   @Test func topicsDeleteByAge() async throws {
-    let kafka = try await Settings.load(file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9092"])
+    let kafka = try Settings.load(file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9092"])
       .kafka
     let specifications = kafka.specifications(replicationFactor: 3)
     #expect(Set(specifications.map(\.name)) == Set(kafka.topics.created))
@@ -61,7 +61,7 @@ import Yams
 
   @Test func statusAndRetryTopicsHaveFewerPartitions() async throws {
     func counts(_ partitions: String) async throws -> [String: Int32] {
-      let kafka = try await Settings.load(
+      let kafka = try Settings.load(
         file: nil,
         environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9092", "FANFARE_KAFKA_PARTITIONS": partitions]
       ).kafka
@@ -86,7 +86,7 @@ import Yams
   }
 
   @Test func environmentOverridesFile() async throws {
-    let settings = try await Settings.load(
+    let settings = try Settings.load(
       file: Self.example.path,
       environment: [
         "FANFARE_KAFKA_TOPIC_PREFIX": "other", "FANFARE_HUBS": "default,app-2", "FANFARE_WORKER_MAXIMUM_RECORDS": "7",
@@ -100,7 +100,7 @@ import Yams
 
   @Test func grantsAddScopesToUsersAndGroups() async throws {
     let key = "FANFARE_HUB_DEFAULT_AUTHENTICATION"
-    let settings = try await Settings.load(
+    let settings = try Settings.load(
       file: nil,
       environment: [
         "\(key)_EVERYONE": "device", "\(key)_OPERATORS": "ann",
@@ -111,25 +111,23 @@ import Yams
     #expect(policy.scopes(of: "bob", groups: ["ops"]) == [.device, .operate])
     #expect(policy.scopes(of: "ann") == [.device, .readAll, .operate, .sendTag])
     #expect(policy.scopes(of: "Yves Müller") == [.device, .sendTag, .sendUser])
-    #expect(try await Settings.load(file: nil, environment: [:]).hubs.first?.policy == ScopePolicy())
+    #expect(try Settings.load(file: nil, environment: [:]).hubs.first?.policy == ScopePolicy())
   }
 
   @Test func budgetsAndLifetimesOfLoginsAreRead() async throws {
-    let settings = try await Settings.load(
+    let settings = try Settings.load(
       file: nil,
       environment: [
         "FANFARE_AUTHENTICATION_FAILURES_PER_USER": "7", "FANFARE_AUTHENTICATION_REMEMBER_SECONDS": "30",
-        "FANFARE_AUTHENTICATION_HASHING_THREADS": "3",
       ])
     #expect(settings.api.frontEnd.logins.perUser == 7 && settings.api.frontEnd.logins.perAddress == 100)
     #expect(settings.authentication.passwords.cacheTimeToLive == .seconds(30))
-    #expect(settings.authentication.hashingThreads == 3)
   }
 
   /// An unknown variable is not an error, unlike an unknown key of the file. The environment may contain variables with
   /// this prefix: Kubernetes sets some for a service with the name fanfare-ledger.
   @Test func unknownVariableIsReported() async throws {
-    let settings = try await Settings.load(
+    let settings = try Settings.load(
       file: nil,
       environment: [
         "FANFARE_WORKER_MAXIMUM_RECORD": "1", "FANFARE_WORKER_MAXIMUM_RECORDS": "7",
@@ -150,7 +148,7 @@ import Yams
     let file = try SecretFixture("ABCDEFGHIJ\n")
     defer { #expect(throws: Never.self) { try file.remove() } }
     let given = ["KEY_FILE": file.path, variable: file.path, "TEAM_ID": "ABCDEFGHIJ", "TOPIC": "app"]
-    let settings = try await Settings.load(
+    let settings = try Settings.load(
       file: nil, environment: Dictionary(uniqueKeysWithValues: given.map { ("FANFARE_HUB_DEFAULT_APNS_\($0)", $1) }))
     #expect(settings.hubs[0].apns?.configuration.keyID == "ABCDEFGHIJ")
     #expect(settings.unknownVariables == [])
@@ -179,25 +177,25 @@ import Yams
     try "kafka: \(placed(kafka))".write(to: file, atomically: true, encoding: .utf8)
     let variables = environment.map { ("FANFARE_KAFKA_BOOTSTRAP_SERVERS\($0)", placed($1)) }
     let load = { @Sendable in
-      try await Settings.load(file: file.path, environment: Dictionary(uniqueKeysWithValues: variables)).kafka.client(
+      try Settings.load(file: file.path, environment: Dictionary(uniqueKeysWithValues: variables)).kafka.client(
         "test")
     }
     guard let servers else {
-      let error = await #expect(throws: SettingsError.self) { try await load() }
+      let error = #expect(throws: SettingsError.self) { try load() }
       #expect(error?.description == "kafka.bootstrapServers must not be given together with kafka.bootstrapServersFile")
       return
     }
-    #expect(try await load().bootstrapServers == servers)
+    #expect(try load().bootstrapServers == servers)
   }
 
   @Test func simulatorHasConfiguredLimits() async throws {
     var environment = ["FANFARE_HUB_DEFAULT_SIMULATOR": "fanfare-simulator"]
-    let free = try await Settings.load(file: nil, environment: environment)
+    let free = try Settings.load(file: nil, environment: environment)
     #expect(free.hubs[0].fcmPushesPerMinute == nil)
     #expect(free.hubs[0].maximumConnections == (4, 10))
     environment["FANFARE_HUB_DEFAULT_FCM_MAXIMUM_PER_MINUTE"] = "600"
     environment["FANFARE_HUB_DEFAULT_APNS_MAXIMUM_CONNECTIONS"] = "2"
-    let limited = try await Settings.load(file: nil, environment: environment)
+    let limited = try Settings.load(file: nil, environment: environment)
     #expect(limited.hubs[0].fcmPushesPerMinute == 600)
     #expect(limited.hubs[0].maximumConnections == (2, 10))
   }
@@ -205,10 +203,11 @@ import Yams
   @Test func secretsDoNotAppearInSettings() async throws {
     let file = try SecretFixture("marked-secret\n")
     defer { #expect(throws: Never.self) { try file.remove() } }
-    let settings = try await Settings.load(
+    let settings = try Settings.load(
       file: nil,
       environment: [
-        "FANFARE_KAFKA_PASSWORD_FILE": file.path, "FANFARE_KAFKA_BOOTSTRAP_SERVERS": "localhost:9092",
+        "FANFARE_KAFKA_BOOTSTRAP_SERVERS": "localhost:9092",
+        "FANFARE_KAFKA_PROPERTIES": "sasl.password=marked-secret",
         "FANFARE_HUB_DEFAULT_WNS_SECRET_FILE": file.path, "FANFARE_HUB_DEFAULT_WNS_PACKAGE_SID": "ms-app://s-1",
         "FANFARE_REGISTRY_POSTGRES_URL": "postgresql://fanfare:marked-secret@localhost/fanfare",
         "FANFARE_REGISTRY_POSTGRES_PASSWORD_FILE": file.path,
@@ -225,7 +224,7 @@ import Yams
 @Suite struct RegistrySettingsTests {
   @Test func patienceIsTheMinimumOfEveryWait() async throws {
     let environment = ["FANFARE_REGISTRY_POSTGRES_URL": "host=db", "FANFARE_REGISTRY_POSTGRES_STATEMENT_SECONDS": "90"]
-    let settings = try await Settings.load(file: nil, environment: environment).registry
+    let settings = try Settings.load(file: nil, environment: environment).registry
     let usual = settings.database(role: "api", patience: .zero)
     #expect(usual?.applicationName == "fanfare-api")
     #expect(usual?.statementTimeout == .seconds(90) && usual?.waitLimit == .seconds(5))

@@ -8,7 +8,7 @@ import Testing
 
 @Suite struct TracingSettingsTests {
   private static func load(_ environment: [String: String]) async throws -> Settings {
-    try await Settings.load(file: nil, environment: environment)
+    try Settings.load(file: nil, environment: environment)
   }
 
   @Test func tracingIsOffWithoutAnEndpoint() async throws {

@@ -5,8 +5,6 @@ import SettingsTable
 struct ConsoleSettings: Sendable {
   struct Keys: Sendable {
     @Setting("whether front ends serve the page") var enabled = true
-    @Setting(in: 60...43_200, "without a request; a session ends after twelve hours in any case")
-    var sessionSeconds = SessionKey().idleTime
     @Setting(
       example: "/etc/fanfare/session-key",
       "at least 32 bytes that all front ends share, so that a session of one is "
@@ -16,7 +14,9 @@ struct ConsoleSettings: Sendable {
 
   static let keys = SettingsSection(
     "console", Keys(),
-    "The operations page of the api role, at /console. It shows nothing without a log-in with read:all or operate.")
+    "The operations page of the api role, at /console. It shows nothing without a log-in with read:all or operate.",
+    // The page asks for news all the time, so that only a closed browser is without a request.
+    retired: ["sessionSeconds": "a session ends after half an hour without a request, and after twelve in any case"])
 
   let isEnabled: Bool
   let sessions: SessionKey
@@ -24,6 +24,6 @@ struct ConsoleSettings: Sendable {
   init(from reader: SettingsReader) throws(SettingsError) {
     let keys = try reader.read(Self.keys)
     isEnabled = keys.enabled
-    sessions = SessionKey(secret: try keys.sessionKeyFile?.bytes(32...4096), idleTime: keys.sessionSeconds)
+    sessions = SessionKey(secret: try keys.sessionKeyFile?.bytes(32...4096))
   }
 }

@@ -26,16 +26,17 @@ struct HookSettings: Sendable {
     var events = HookConfiguration.Events.all
     @Setting("whether the receiver may have a private or loopback address") var allowPrivate = false
     @Setting(example: "roots.pem", "replaces the system's trust roots") var trustRootsFile: String?
-    @Setting(in: 1...720, "an event that cannot be delivered for so long is skipped")
-    var maximumAgeHours = 72
   }
 
   static let keys = SettingsSection(
     "hook.NAME", Keys(),
     "Receivers of outcomes, to which `fanfare hooks` posts signed events. This one is used with hub.default.hooks: "
       + "[audit]",
-    // A receiver that needs longer should answer first and work afterwards.
-    retired: ["timeoutSeconds": "a request may take 10 seconds"])
+    // A receiver that needs longer should answer first and work afterwards. Three days are a weekend and a day.
+    retired: [
+      "timeoutSeconds": "a request may take 10 seconds",
+      "maximumAgeHours": "an event that cannot be delivered for three days is skipped",
+    ])
 
   init(_ name: String, hubs: Set<HubName>, from reader: SettingsReader) throws(SettingsError) {
     key = "hook.\(name)"
@@ -44,7 +45,6 @@ struct HookSettings: Sendable {
     guard let url = HookURL(url) else { throw SettingsError("\(key).url", HookURL.rule) }
     var hook = HookConfiguration(name: name, url: url, hubs: hubs)
     (hook.events, hook.allowsPrivate) = (keys.events, keys.allowPrivate)
-    hook.maximumAge = .seconds(3600 * keys.maximumAgeHours)
     trustRootsFile = keys.trustRootsFile
     guard let secret = keys.secretFile else {
       throw SettingsError("\(key).secretFile", "is missing: it \(WebhookSecrets.rule)")

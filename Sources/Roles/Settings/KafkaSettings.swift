@@ -40,11 +40,10 @@ package struct KafkaSettings: Sendable, CustomReflectable {
     @Setting("what a role does at its start when topics can lose acknowledged sends; with refuse it ends")
     var durabilityCheck = DurabilityPolicy.refuse
     @Setting("further librdkafka properties: [\"socket.timeout.ms=30000\", …]") var properties: [String: String] = [:]
-    @Setting(example: "/etc/fanfare/kafka-password", "contains the value of the property sasl.password")
-    var passwordFile: SecretFile?
   }
 
-  static let keys = SettingsSection("kafka", Keys())
+  static let keys = SettingsSection(
+    "kafka", Keys(), retired: ["passwordFile": "kafka.security has user, mechanism and passwordFile"])
 
   init(hubs: [HubName], from reader: SettingsReader) throws(SettingsError) {
     let keys = try reader.read(Self.keys)
@@ -69,19 +68,12 @@ package struct KafkaSettings: Sendable, CustomReflectable {
     self.topics = topics
     (partitions, replicationFactor) = (keys.partitions, keys.replicationFactor)
     durabilityCheck = keys.durabilityCheck
-    var properties = keys.properties
-    let passwordFile = keys.passwordFile
-    if let passwordFile { properties["sasl.password"] = try passwordFile.text() }
-    self.properties = properties
+    properties = keys.properties
     security = try KafkaSecuritySettings(from: reader)
-    if security != nil {
-      guard passwordFile == nil else {
-        throw SettingsError(
-          "kafka.passwordFile", "must not be given together with kafka.security; use its passwordFile")
-      }
-      if let name = properties.keys.sorted().first(where: KafkaSecuritySettings.replacedProperties.contains) {
-        throw SettingsError("kafka.properties", "must not contain \(name) together with kafka.security")
-      }
+    if security != nil,
+      let name = properties.keys.sorted().first(where: KafkaSecuritySettings.replacedProperties.contains)
+    {
+      throw SettingsError("kafka.properties", "must not contain \(name) together with kafka.security")
     }
   }
 

@@ -7,29 +7,28 @@ package import Store
 /// The ledger's store: a local SQLite file, or a PostgreSQL database that several ledgers share.
 package struct LedgerSettings: Sendable {
   /// The file, used if there is no database.
-  let store: LedgerStoreConfiguration
+  private(set) var store = Self.standard
   /// The database; nil to use the file.
   let postgreSQL: PostgreSQLLedgerConfiguration?
 
   struct Keys: Sendable {
-    @Setting("written by the ledger, read by the api on this machine") var path = "fanfare-ledger.sqlite"
-    @Setting(in: 1...3650, "how long a settled send can be looked up") var retentionDays = 30
-    @Setting(in: 0...100_000, "for a send to more devices only the counts are kept") var devicesKept = 100
+    @Setting(standard, \.path, "written by the ledger, read by the api on this machine") var path
+    @Setting(standard, \.retention, days: 1...3650, "how long a settled send can be looked up") var retentionDays
   }
 
-  static let keys = SettingsSection("ledger", Keys())
+  private static let standard = LedgerStoreConfiguration(path: "fanfare-ledger.sqlite")
+  static let keys = SettingsSection(
+    "ledger", Keys(),
+    // A send to more devices is nearly always a broadcast, whose outcomes are read as counts.
+    retired: ["devicesKept": "for a send to more than 100 devices only the counts are kept"])
   // One connection drops old days while another writes sends.
   static let databaseKeys = DatabaseKeys.section("ledger.postgres", connections: 4, fewest: 2)
 
   init(from reader: SettingsReader) throws(SettingsError) {
-    let keys = try reader.read(Self.keys)
-    var store = LedgerStoreConfiguration(path: keys.path)
-    (store.retention, store.maximumDevices) = (.seconds(86_400 * keys.retentionDays), keys.devicesKept)
-    self.store = store
+    try reader.read(Self.keys, into: &store)
     var postgreSQL = try PostgreSQLConfiguration(Self.databaseKeys, from: reader)
       .map(PostgreSQLLedgerConfiguration.init(database:))
     postgreSQL?.retention = store.retention
-    postgreSQL?.maximumDevices = store.maximumDevices
     self.postgreSQL = postgreSQL
   }
 

@@ -3,28 +3,31 @@ import Store
 
 /// The keys of a database: `registry.postgres` and `ledger.postgres`.
 struct DatabaseKeys: Sendable {
-  private static let standard = PostgreSQLConfiguration(connection: "")
-
   @Setting(
     example: "postgresql://fanfare@db.example.com/fanfare?sslmode=verify-full", "libpq's connection string")
   var url: String?
   @Setting(example: "/etc/fanfare/database-password", "or set PGPASSFILE in the environment")
   var passwordFile: SecretFile?
   @Setting var maximumConnections: Int
-  @Setting(in: 0.1...600, "the server cancels a statement after this time")
-  var statementSeconds = standard.statementTimeout
-  @Setting(in: 0.1...600, "the longest wait for a free connection") var waitSeconds = standard.waitLimit
+  @Setting(standard, \.statementTimeout, in: 0.1...600, "the server cancels a statement after this time")
+  var statementSeconds
+  @Setting(standard, \.waitLimit, in: 0.1...600, "the longest wait for a free connection") var waitSeconds
+
+  private static let standard = PostgreSQLConfiguration(connection: "")
 
   /// The section under a prefix, with its own number of connections.
   static func section(_ prefix: String, connections: Int, fewest: Int = 1) -> SettingsSection<Self> {
     SettingsSection(
-      prefix, Self(_maximumConnections: Setting(wrappedValue: connections, in: fewest...1000, "per process")),
-      "Replaces the file; all machines share the database.",
+      prefix, Self(connections: connections, fewest: fewest), "Replaces the file; all machines share the database.",
       // A connection string can have libpq's own connect_timeout.
       retired: ["connectSeconds": "an attempt to connect may take 5 seconds, unless url has a connect_timeout"])
   }
 
-  private init(_maximumConnections: Setting<Int>) { self._maximumConnections = _maximumConnections }
+  private init(connections: Int, fewest: Int) {
+    var standard = Self.standard
+    standard.maximumConnections = connections
+    _maximumConnections = Setting(standard, \.maximumConnections, in: fewest...1000, "per process")
+  }
 }
 
 extension PostgreSQLConfiguration {
@@ -32,10 +35,9 @@ extension PostgreSQLConfiguration {
   ///
   /// Throws if the section has no `url`, but other keys show that a database is wanted.
   init?(_ section: SettingsSection<DatabaseKeys>, from reader: SettingsReader) throws(SettingsError) {
-    let keys = try reader.read(section)
-    self.init(connection: keys.url ?? "")
-    maximumConnections = keys.maximumConnections
-    (statementTimeout, waitLimit) = (keys.statementSeconds, keys.waitSeconds)
+    self.init(connection: "")
+    let keys = try reader.read(section, into: &self)
+    connection = keys.url ?? ""
     password = try keys.passwordFile?.text()
     do throws(PostgreSQLError) { try validate() } catch {
       throw SettingsError(

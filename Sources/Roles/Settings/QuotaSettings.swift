@@ -6,49 +6,48 @@ struct QuotaKeys: Sendable {
   private static let standard = QuotaLimits()
   static let most = 1_000_000_000_000
 
-  @Setting(in: 0...1_000_000, "each line of a batch counts as a send") var sendsPerSecond = standard.sendsPerSecond
+  @Setting(standard, \.sendsPerSecond, in: 0...1_000_000, "each line of a batch counts as a send") var sendsPerSecond
   @Setting(
     in: 0...100_000_000, example: standard.sendBurst,
     "sends at once after a pause; by default as many as "
       + "shown, or the number of a sendsPerSecond that is not the default; 0: the same as sendsPerSecond")
   var burst: Int?
-  @Setting(in: 0...most, "devices that broadcasts address, by an estimate") var devicesPerDay = standard.devicesPerDay
-  @Setting(in: 0...10_000, "broadcasts to many devices, scheduled ones included, that have not ended")
-  var openBroadcasts = standard.openBroadcasts
-  @Setting(in: 0...most, "registrations made or renewed") var registrationsPerDay = standard.registrationsPerDay
-  @Setting(in: 0...most, "secure payloads, scheduled sends and idempotency claims")
-  var storedBytesPerDay = standard.storedBytesPerDay
-  @Setting(in: 0...most, "scheduled sends that wait") var scheduledSends = standard.scheduledSends
-  @Setting(in: 0...most, "the bytes of scheduled sends that wait or were cancelled")
-  var scheduledBytes = standard.scheduledBytes
-  @Setting(in: 0...most, "failed logins under a user's name, where the user did not log in lately")
-  var failedLoginsPerDay = standard.failedLoginsPerDay
-  @Setting(in: 0...1_000_000, "requests that read registrations, sends, dead letters; ten times as many at once")
-  var readsPerSecond = standard.readsPerSecond
+  @Setting(standard, \.devicesPerDay, in: 0...most, "devices that broadcasts address, by an estimate")
+  var devicesPerDay
+  @Setting(
+    standard, \.openBroadcasts, in: 0...10_000,
+    "broadcasts to many devices, scheduled ones included, that have not ended")
+  var openBroadcasts
+  @Setting(standard, \.registrationsPerDay, in: 0...most, "registrations made or renewed") var registrationsPerDay
+  @Setting(
+    standard, \.storedBytesPerDay, in: 0...most, "secure payloads, scheduled sends and idempotency claims")
+  var storedBytesPerDay
+  @Setting(standard, \.scheduledSends, in: 0...most, "scheduled sends that wait") var scheduledSends
+  @Setting(
+    standard, \.scheduledBytes, in: 0...most, "the bytes of scheduled sends that wait or were cancelled")
+  var scheduledBytes
+  @Setting(
+    standard, \.failedLoginsPerDay, in: 0...most,
+    "failed logins under a user's name, where the user did not log in lately")
+  var failedLoginsPerDay
+  @Setting(
+    standard, \.readsPerSecond, in: 0...1_000_000,
+    "requests that read registrations, sends, dead letters; ten times as many at once")
+  var readsPerSecond
   @Setting("users with other quotas: [\"user backend: sends=0 scheduledSends=1000000\"]")
   var exceptions: [String] = []
 
   static let keys = SettingsSection(
     "hub.NAME.quota", QuotaKeys(), "The quotas of each caller, shared by all apis. 0: no limit.")
-
-  var limits: QuotaLimits {
-    var limits = Self.standard
-    // A rate that was chosen without a burst had no burst before there was a default.
-    limits.sendBurst = burst ?? (sendsPerSecond == limits.sendsPerSecond ? limits.sendBurst : 0)
-    limits.sendsPerSecond = sendsPerSecond
-    (limits.devicesPerDay, limits.registrationsPerDay) = (devicesPerDay, registrationsPerDay)
-    (limits.storedBytesPerDay, limits.openBroadcasts) = (storedBytesPerDay, openBroadcasts)
-    (limits.scheduledSends, limits.scheduledBytes) = (scheduledSends, scheduledBytes)
-    (limits.failedLoginsPerDay, limits.readsPerSecond) = (failedLoginsPerDay, readsPerSecond)
-    return limits
-  }
 }
 
 extension QuotaPolicy {
   /// Reads the quotas of a hub's callers.
   init(hub: HubName, from reader: SettingsReader) throws(SettingsError) {
-    let keys = try reader.read(QuotaKeys.keys, of: hub.rawValue)
-    let limits = keys.limits
+    let standard = QuotaLimits()
+    var limits = standard
+    let keys = try reader.read(QuotaKeys.keys, of: hub.rawValue, into: &limits)
+    limits.sendBurst = keys.burst ?? (limits.sendsPerSecond == standard.sendsPerSecond ? standard.sendBurst : 0)
     var exceptions: [String: QuotaLimits] = [:]
     for text in keys.exceptions {
       guard let (user, own) = Self.exception(text, from: limits, upTo: QuotaKeys.most) else {

@@ -20,36 +20,32 @@ package struct RegistrySettings: Sendable {
   /// The database; nil to use the file.
   let postgreSQL: PostgreSQLConfiguration?
   /// The limits of the registrations.
-  package let limits: RegistrationLimits
+  package private(set) var limits = Self.standard
   /// The time without contact after which a registration expires; nil for never.
   let lifetime: Duration?
 
   struct Keys: Sendable {
     @Setting("shared by the api and the workers on this machine") var path = "fanfare-registry.sqlite"
     @Setting(
-      in: 0...100_000,
-      "a user's registration beyond this removes the device whose app was silent for the longest "
-        + "time; 0: no limit")
-    var maximumDevicesPerUser = 200
+      standard, \.maximumDevicesPerUser, in: 0...100_000,
+      "a user's registration beyond this removes the device whose app was silent for the longest time; 0: no limit")
+    var maximumDevicesPerUser
     @Setting(
-      in: 0...365,
+      standard, \.quarantine, days: 0...365,
       "a registration whose handle a push service calls dead, or that is surplus, can come back for this "
         + "time; 0: never")
-    var quarantineDays = 7
+    var quarantineDays
     @Setting(in: 0...3650, "a registration is removed when its app was silent for this long; 0: never")
     var expireAfterDays = 0
   }
 
+  private static let standard = RegistrationLimits(maximumDevicesPerUser: 200, quarantine: .seconds(7 * 86_400))
   static let keys = SettingsSection("registry", Keys())
   static let databaseKeys = DatabaseKeys.section("registry.postgres", connections: 8)
 
   init(from reader: SettingsReader) throws(SettingsError) {
-    let keys = try reader.read(Self.keys)
+    let keys = try reader.read(Self.keys, into: &limits)
     path = keys.path
-    var limits = RegistrationLimits()
-    limits.maximumDevicesPerUser = keys.maximumDevicesPerUser
-    limits.quarantine = .seconds(86_400 * keys.quarantineDays)
-    self.limits = limits
     lifetime = keys.expireAfterDays == 0 ? nil : .seconds(86_400 * keys.expireAfterDays)
     postgreSQL = try PostgreSQLConfiguration(Self.databaseKeys, from: reader)
   }

@@ -6,46 +6,42 @@ package import SettingsTable
 
 /// The front end's address and limits.
 package struct APISettings: Sendable {
-  package let frontEnd: FrontEndConfiguration
+  package private(set) var frontEnd = Self.standard
   let tls: TLSSettings?
   let announceFile: String?
 
   private static let standard = FrontEndConfiguration()
 
   struct Keys: Sendable {
-    @Setting("the address to listen on") var host = standard.host
-    @Setting(in: 0...65535, "0: the kernel chooses") var port = standard.port
-    @Setting(in: 1...1_000_000, "when there are more, those that are idle longest are closed")
-    var maximumConnections = standard.maximumConnections
-    @Setting(in: 1...1_000_000, "of IPv6 addresses the first 64 bits count; proxies are exempt")
-    var maximumConnectionsPerAddress = standard.maximumConnectionsPerAddress
-    @Setting(in: 1_048_576...1_099_511_627_776, "of all request bodies together")
-    var maximumBodyBytesInMemory = standard.maximumBodyBytesInMemory
-    @Setting(in: 1_048_576...1_099_511_627_776, "of all answers together that clients have not read yet")
-    var maximumAnswerBytesInMemory = standard.maximumAnswerBytesInMemory
+    @Setting(standard, \.host, "the address to listen on") var host
+    @Setting(standard, \.port, in: 0...65535, "0: the kernel chooses") var port
+    @Setting(standard, \.maximumConnections, in: 1...1_000_000, "when there are more, the longest idle are closed")
+    var maximumConnections
+    @Setting(
+      standard, \.maximumConnectionsPerAddress, in: 1...1_000_000,
+      "of IPv6 addresses the first 64 bits count; proxies are exempt")
+    var maximumConnectionsPerAddress
     @Setting("addresses and CIDR ranges of the proxies that end TLS, and from which X-Forwarded-For is believed")
     var proxies: [String] = []
     @Setting("web sites whose pages may use a browser's Basic credentials or certificates")
     var allowedOrigins: [String] = []
-    @Setting(in: 1...2_419_200, "how long a recipient can fetch a secure payload")
-    var securePayloadSeconds = standard.securePayloadLifetime
+    @Setting(standard, \.securePayloadLifetime, in: 1...2_419_200, "how long a recipient can fetch a secure payload")
+    var securePayloadSeconds
     @Setting(example: "api.address", "the file to which the role writes its host:port once it listens")
     var announceFile: String?
   }
 
-  static let keys = SettingsSection("api", Keys())
+  static let keys = SettingsSection(
+    "api", Keys(),
+    retired: [
+      // Each caller has a share of them, so that more would only delay the refusal.
+      "maximumBodyBytesInMemory": "all request bodies together have 64 MiB",
+      "maximumAnswerBytesInMemory": "all answers that clients have not read have 64 MiB together",
+    ])
 
   init(from reader: SettingsReader, topics: Topics, logins: LoginLimits) throws(SettingsError) {
-    let keys = try reader.read(Self.keys)
-    var frontEnd = Self.standard
-    (frontEnd.host, frontEnd.port) = (keys.host, keys.port)
-    frontEnd.maximumConnections = keys.maximumConnections
-    frontEnd.maximumConnectionsPerAddress = keys.maximumConnectionsPerAddress
-    frontEnd.maximumBodyBytesInMemory = keys.maximumBodyBytesInMemory
-    frontEnd.maximumAnswerBytesInMemory = keys.maximumAnswerBytesInMemory
-    frontEnd.securePayloadLifetime = keys.securePayloadSeconds
-    frontEnd.topics = topics
-    frontEnd.logins = logins
+    let keys = try reader.read(Self.keys, into: &frontEnd)
+    (frontEnd.topics, frontEnd.logins) = (topics, logins)
     guard let proxies = TrustedProxies(keys.proxies) else {
       throw SettingsError("api.proxies", "must be a list of addresses and CIDR ranges such as 10.0.0.0/8")
     }
@@ -54,7 +50,6 @@ package struct APISettings: Sendable {
     guard frontEnd.allowedOrigins.allSatisfy({ $0.contains("://") && !$0.hasSuffix("/") }) else {
       throw SettingsError("api.allowedOrigins", "must be a list of origins such as https://console.example.com")
     }
-    self.frontEnd = frontEnd
     tls = try TLSSettings(from: reader)
     announceFile = keys.announceFile
   }

@@ -8,8 +8,8 @@ extension Settings {
   package static func load(
     file path: String?, environment: [String: String],
     readFurther: (SettingsReader) throws(SettingsError) -> Void = { _ in }
-  ) async throws -> Settings {
-    let reading = try await read(file: path, environment: environment, readFurther: readFurther)
+  ) throws -> Settings {
+    let reading = try read(file: path, environment: environment, readFurther: readFurther)
     if let error = SettingsError(reading.mistakes) { throw error }
     guard var settings = reading.settings else { preconditionFailure("the settings failed without a mistake") }
     settings.unknownVariables = reading.unknownVariables
@@ -30,7 +30,7 @@ extension Settings {
   static func read(
     file path: String?, environment: [String: String],
     readFurther: (SettingsReader) throws(SettingsError) -> Void = { _ in }
-  ) async throws -> Reading {
+  ) throws -> Reading {
     let file = try path.map { path throws(SettingsError) in try SettingsFile(path: path) }
     let sources = [SettingsSource(environment: environment)] + [file?.source].compactMap(\.self)
     let reader = SettingsReader(sources)

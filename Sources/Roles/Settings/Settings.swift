@@ -39,12 +39,12 @@ package struct Settings: Sendable {
     let kafka = reader.collect { () throws(SettingsError) in try KafkaSettings(hubs: names, from: reader) }
     let registry = reader.collect { () throws(SettingsError) in try RegistrySettings(from: reader) }
     let ledger = reader.collect { () throws(SettingsError) in try LedgerSettings(from: reader) }
-    let authentication = reader.collect { () throws(SettingsError) in try reader.read(AuthenticationSettings.keys) }
+    let authentication = reader.collect { () throws(SettingsError) in try AuthenticationSettings(from: reader) }
     let api = reader.collect { () throws(SettingsError) in
       try APISettings(
         from: reader, topics: kafka?.topics ?? Topics(), logins: authentication?.logins ?? LoginLimits())
     }
-    let worker = reader.collect { () throws(SettingsError) in try reader.read(WorkerSettings.keys) }
+    let worker = reader.collect { () throws(SettingsError) in try WorkerSettings(from: reader) }
     let console = reader.collect { () throws(SettingsError) in try ConsoleSettings(from: reader) }
     let azure = reader.collect { () throws(SettingsError) in try AzureSettings(from: reader) }
     let operations = reader.collect { () throws(SettingsError) in try reader.read(OperationsSettings.keys) }

@@ -47,8 +47,8 @@ struct Demo {
     let directory = try RunDirectory.create("fanfare-demo")
     defer { RunDirectory.remove(directory) }
     try door.writeRule(in: directory)
-    let (settings, _) = try await Settings.withWorkshop {
-      try await Settings.load(file: nil, environment: environment(in: directory), readFurther: $0)
+    let (settings, _) = try Settings.withWorkshop {
+      try Settings.load(file: nil, environment: environment(in: directory), readFurther: $0)
     }
     let runtime = try Runtime(role: "demo", settings: settings)
     // Its servers report the final cancellation as errors.

@@ -50,7 +50,7 @@ struct AuditCommand: ConfiguredCommand {
   }
 
   func run() async throws {
-    let runtime = try await common.runtime("audit")
+    let runtime = try common.runtime("audit")
     let store = try runtime.settings.ledger.acknowledgements(logger: runtime.logger)
     guard let reason else { return try await audit(runtime, store) }
     for place in acknowledge.map(\.place) {

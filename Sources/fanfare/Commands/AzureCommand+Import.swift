@@ -81,7 +81,7 @@ extension AzureCommand {
 
     func run() async throws {
       // Before anything is read.
-      let settings = try await common.settings()
+      let settings = try common.settings()
       _ = try await target.open(settings)
       var spool: RegistrationSpool
       do {

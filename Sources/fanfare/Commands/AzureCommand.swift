@@ -38,7 +38,7 @@ struct AzureCommand: AsyncParsableCommand {
     var plain = false
 
     func run() async throws {
-      let settings = try await common.settings()
+      let settings = try common.settings()
       guard let hub = settings.hubs.first(where: { $0.name.rawValue == target.hub }) else {
         throw ValidationError("--hub: there is no hub \(target.hub) in this deployment")
       }

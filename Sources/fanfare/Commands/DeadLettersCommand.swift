@@ -39,7 +39,7 @@ struct DeadLettersCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-      let runtime = try await common.runtime("dead-letters")
+      let runtime = try common.runtime("dead-letters")
       var (latest, count) = ([LetterLine](), 0)
       func trim() {
         latest.sort { ($0.at, $0.place) < ($1.at, $1.place) }
@@ -87,7 +87,7 @@ struct DeadLettersCommand: AsyncParsableCommand {
     var json = false
 
     func run() async throws {
-      let runtime = try await common.runtime("dead-letters")
+      let runtime = try common.runtime("dead-letters")
       var found: DeadLetterBox.Item?
       _ = try await DeadLetterBox(runtime.settings.kafka, patience: .command, logger: runtime.logger).read(only: [
         letter.place
@@ -136,7 +136,7 @@ struct DeadLettersCommand: AsyncParsableCommand {
     var json = false
 
     func run() async throws {
-      let runtime = try await common.runtime("dead-letters")
+      let runtime = try common.runtime("dead-letters")
       let redrive = Redrive(kafka: runtime.settings.kafka, isDryRun: dryRun, isRepeated: again, logger: runtime.logger)
       let outcome = try await redrive.run(only: letter.map { [$0.place] }, where: filter.matches)
       if !dryRun { runtime.security.record(.deadLettersRedriven, details: ["count": "\(outcome.redriven)"]) }

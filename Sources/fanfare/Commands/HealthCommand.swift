@@ -32,7 +32,7 @@ struct HealthCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let address = try await common.settings().operations.probedAddress()
+    let address = try common.settings().operations.probedAddress()
     let client = HTTPClient(eventLoopGroupProvider: .singleton)
     let answer: (status: UInt, text: String)
     do {

@@ -59,7 +59,7 @@ struct KeysCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-      let runtime = try await common.runtime("keys")
+      let runtime = try common.runtime("keys")
       let (hub, store) = try await target.open(runtime.settings)
       let (key, now) = (APIKey(), SystemWallClock().now())
       let stored = StoredAPIKey(
@@ -121,7 +121,7 @@ struct KeysCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-      let runtime = try await common.runtime("keys")
+      let runtime = try common.runtime("keys")
       let (hub, store) = try await target.open(runtime.settings, mustExist: true)
       guard let id = APIKey.id(id), try await store.removeAPIKey(id, hub: hub) else {
         Console.error("fanfare keys: there is no such key in the hub \(hub)")

@@ -41,7 +41,7 @@ struct QuotasCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-      let settings = try await common.settings()
+      let settings = try common.settings()
       let hubs = settings.hubs.filter { hub == nil || $0.name.rawValue == hub }
       guard !hubs.isEmpty else { throw ValidationError("--hub: there is no such hub in this deployment") }
       let store = try await settings.registry.open(

@@ -71,7 +71,7 @@ extension RegistrationsCommand {
         throw ValidationError("<file>: cannot be read: \(file ?? "-")")
       }
       let summary = try await Self.take(
-        source, into: target, settings: try await common.settings(), maxErrors: maxErrors, batchBytes: batchBytes)
+        source, into: target, settings: try common.settings(), maxErrors: maxErrors, batchBytes: batchBytes)
       try Console.print(summary, isJSON: json)
       if summary.skipped > 0 { throw ExitCode.failure }
     }

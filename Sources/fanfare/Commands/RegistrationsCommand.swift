@@ -95,7 +95,7 @@ struct RegistrationTarget: ParsableArguments {
   func open(
     _ common: CommonOptions, patience: Duration = .zero, mustExist: Bool = false
   ) async throws -> (HubName, any RegistrySettings.Store) {
-    try await open(try await common.settings(), patience: patience, mustExist: mustExist)
+    try await open(try common.settings(), patience: patience, mustExist: mustExist)
   }
 
   /// Opens the store of a deployment with these settings, as `open` with the options does.

@@ -54,7 +54,7 @@ struct ReplayCommand: ConfiguredCommand {
   }
 
   func run() async throws {
-    let runtime = try await common.runtime("replay")
+    let runtime = try common.runtime("replay")
     let hubs = runtime.settings.hubs.map(\.name)
     let name = hub.flatMap { HubName($0) }
     if let hub {

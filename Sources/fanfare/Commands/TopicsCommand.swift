@@ -28,7 +28,7 @@ struct TopicsCommand: AsyncParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func run() async throws {
-      let runtime = try await common.runtime("topics")
+      let runtime = try common.runtime("topics")
       let kafka = runtime.settings.kafka
       let client = try kafka.client("topics")
       let administrator = try TopicAdministrator(client: client, logger: runtime.logger)
@@ -71,7 +71,7 @@ struct TopicsCommand: AsyncParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func run() async throws {
-      let runtime = try await common.runtime("topics")
+      let runtime = try common.runtime("topics")
       let kafka = runtime.settings.kafka
       let check = try TopicCheck(kafka: kafka, client: try kafka.client("topics"), logger: runtime.logger)
       let report = try await check.report()

@@ -27,7 +27,7 @@ import Testing
       }
     }
     let reader = try LogReader(client: kafka.client("audit"), logger: TestKafka.quietLogger)
-    let settings = try await Settings.load(
+    let settings = try Settings.load(
       file: nil,
       environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrapServers])
     let audit = Audit(settings: settings, logger: TestKafka.quietLogger, retention: nil)
@@ -47,7 +47,7 @@ import Testing
   @Test(arguments: [false, true])
   func recentSendIsLostAlsoWhenOldStatusesAreDeleted(hasRecord: Bool) async throws {
     let kafka = try TestKafka.embedded()
-    let settings = try await Settings.load(
+    let settings = try Settings.load(
       file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": kafka.client("x").bootstrapServers])
     let topics = settings.kafka.topics
     let reader = try LogReader(client: kafka.client("audit"), logger: TestKafka.quietLogger)

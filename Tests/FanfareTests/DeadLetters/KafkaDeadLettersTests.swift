@@ -18,7 +18,7 @@ import Testing
     _ count: Int, _ body: (KafkaDeadLetters, KafkaSettings, TestKafka) async throws -> Void
   ) async throws {
     let kafka = try TestKafka.embedded()
-    let settings = try await Settings.load(
+    let settings = try Settings.load(
       file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrapServers]
     ).kafka
     try #require(kafka.cluster).createTopics(settings.specifications(replicationFactor: 1))

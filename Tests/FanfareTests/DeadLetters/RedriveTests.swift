@@ -10,7 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct RedriveTests {
   private func settings(of kafka: TestKafka) async throws -> KafkaSettings {
     let environment = ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrapServers]
-    let settings = try await Settings.load(file: nil, environment: environment).kafka
+    let settings = try Settings.load(file: nil, environment: environment).kafka
     try #require(kafka.cluster).createTopics(settings.specifications(replicationFactor: 1))
     return settings
   }

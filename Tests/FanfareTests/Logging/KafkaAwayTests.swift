@@ -58,7 +58,7 @@ import Testing
     let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-away-\(UUID())")
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
     defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: directory) } }
-    let settings = try await Settings.load(
+    let settings = try Settings.load(
       file: nil,
       environment: [
         "FANFARE_KAFKA_BOOTSTRAP_SERVERS": cluster.bootstrapServers,

@@ -90,7 +90,7 @@ import Testing
 
       """.utf8
     ).write(to: URL(fileURLWithPath: file))
-    var settings = try await Settings.load(file: file, environment: [:])
+    var settings = try Settings.load(file: file, environment: [:])
     settings.kafka.profile = .embedded
     let clock = ManualClock(at: SystemWallClock().now())
     let runtime = Runtime(

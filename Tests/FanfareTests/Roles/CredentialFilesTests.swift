@@ -49,7 +49,7 @@ import Testing
         """
       let file = folder.appending(path: "fanfare.yaml")
       try Data(yaml.utf8).write(to: file)
-      let settings = try await Settings.load(file: file.path, environment: [:])
+      let settings = try Settings.load(file: file.path, environment: [:])
       try await body(
         Fixture(folder: folder, present: present, next: try SimulatorCredentials.generate(), settings: settings))
     }

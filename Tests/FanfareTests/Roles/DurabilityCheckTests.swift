@@ -12,7 +12,7 @@ import Testing
   private func settings(_ front: KafkaFront, policy: String = "refuse", replicas: Int = 3) async throws
     -> KafkaSettings
   {
-    try await Settings.load(
+    try Settings.load(
       file: nil,
       environment: [
         "FANFARE_KAFKA_BOOTSTRAP_SERVERS": front.bootstrapServers, "FANFARE_KAFKA_DURABILITY_CHECK": policy,
@@ -147,7 +147,7 @@ import Testing
 
   @Test func mockClusterIsNotJudged() async throws {
     let cluster = try TestKafka.embedded(brokers: 1)
-    let kafka = try await Settings.load(
+    let kafka = try Settings.load(
       file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": cluster.bootstrapServers]
     ).kafka
     let report = try await check(kafka).report()
@@ -155,7 +155,7 @@ import Testing
   }
 
   @Test func clusterThatIsAwayIsCheckedLater() async throws {
-    let kafka = try await Settings.load(
+    let kafka = try Settings.load(
       file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1"]
     ).kafka
     let later = try await DurabilityCheck.start(
