@@ -139,7 +139,8 @@ final class ConnectionTable: Sendable {
     let accepted = accepted.load(ordering: .relaxed)
     let candidates = state.withLock { state -> [(connection: ClientConnection, since: NIODeadline)] in
       let all = state.connections.values
-      // A stranger that is busy or not added yet gives way soon.
+      // Known ones give way only if there is no stranger at all. A busy stranger will be idle soon, and a connection
+      // that the gate has accepted but not added to the table yet is a stranger, too.
       let areKnown = all.count >= accepted && all.allSatisfy(\.isKnown)
       return all.compactMap { connection -> (connection: ClientConnection, since: NIODeadline)? in
         guard connection !== added, areKnown || !connection.isKnown else { return nil }

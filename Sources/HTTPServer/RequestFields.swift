@@ -101,8 +101,10 @@ package struct KeyFields: Sendable {
 
 extension String {
   /// Whether the text is the name of a field, which is given in lower case. The lengths must be equal.
+  ///
+  /// The text must be a valid name, which has no control characters: setting the bit makes a small letter only of a
+  /// letter, but it also makes a hyphen of a carriage return.
   func isField(_ name: String) -> Bool {
-    // Only a letter of either case gives a lower-case letter.
     utf8.elementsEqual(name.utf8) { (given: UInt8, expected: UInt8) in given | 0x20 == expected }
   }
 

@@ -148,7 +148,7 @@ package protocol ConfiguredCommand: AsyncParsableCommand {
 
 /// The versions of this program and of its compiler and libraries.
 package enum Build {
-  package static let version = "0.1.0"
+  package static let version = "0.2.0"
 
   /// The Swift version it was compiled with, as precisely as conditional compilation can tell.
   static var swift: String {

@@ -25,7 +25,7 @@ package final class Worker: Service {
   private let spans: (any SpanSink)?
   private let mailbox = Mailbox()
   private let ownProblems = Mutex<[ReadinessProblem]>([])
-  private let segments = Mutex<[HeldSegments]>([])
+  private let segments = Mutex<[BroadcastShare]>([])
 
   /// Makes a worker; it does nothing before `run()`.
   ///
@@ -66,7 +66,7 @@ package final class Worker: Service {
   }
 
   /// The segments of broadcasts that the worker holds, at most a second ago. From any thread.
-  package var heldSegments: [HeldSegments] { segments.withLock { $0 } }
+  package var heldSegments: [BroadcastShare] { segments.withLock { $0 } }
 
   /// Runs the worker.
   /// On graceful shutdown it takes no more records, settles those in flight within `drainDeadline`, commits, leaves the

@@ -1,4 +1,5 @@
 import Foundation
+import Roles
 import Testing
 
 /// Checks the README and the articles of the DocC catalogue: links, paths and widths.
@@ -54,6 +55,16 @@ import Testing
       }
     }
     #expect(paths > 10)
+  }
+
+  @Test(arguments: [
+    "README.md", "Sources/fanfare/Documentation.docc/Installation.md", "Sources/fanfare/Documentation.docc/Changes.md",
+    "deploy/kubernetes/base/kustomization.yaml",
+  ])
+  func newestVersionIsTheProgramsOwn(file: String) throws {
+    let version = try Self.text(Self.root.appending(path: file))
+      .firstMatch(of: /(?:Fanfare |fanfare_|newTag: |## )(\d+\.\d+\.\d+)/)
+    #expect(version?.output.1 == Build.version[...])
   }
 
   @Test func linesHaveAtMost120Columns() throws {

@@ -22,7 +22,7 @@ struct KeySetState: Sendable {
   }
 
   /// The answer to a request for a key.
-  enum Finding: Sendable {
+  enum Answer: Sendable {
     case found(VerificationKey, generation: Int)
     /// The issuer has no such key.
     case unknown
@@ -75,7 +75,7 @@ struct KeySetState: Sendable {
   /// The key of generation `rejected` does not count: it did not make the signature of a token without a key id.
   mutating func find(
     _ id: String?, _ algorithm: TokenAlgorithm, rejected: Int? = nil, at now: UnixTime
-  ) -> (Finding, startsFetch: Bool) {
+  ) -> (Answer, startsFetch: Bool) {
     guard isUsable(at: now) else { return (isFetching ? .wait : .unavailable, false) }
     if generation != rejected, let key = keys?.key(id, algorithm) {
       return (.found(key, generation: generation), false)

@@ -4,7 +4,7 @@ import NIOCore
 final class ConnectionHandle: Sendable {
   let id: Int
   private let eventLoop: any EventLoop
-  private let connection: NIOLoopBoundBox<ClientConnection?>
+  private let connection: NIOLoopBoundBox<HTTP2ClientConnection?>
 
   init(id: Int, eventLoop: any EventLoop) {
     self.id = id
@@ -14,7 +14,7 @@ final class ConnectionHandle: Sendable {
 
   func connect(settings: ClientConnectionSettings, owner: any ClientConnectionOwner) {
     eventLoop.execute { [self] in
-      let opening = ClientConnection(id: id, settings: settings, eventLoop: eventLoop, owner: owner)
+      let opening = HTTP2ClientConnection(id: id, settings: settings, eventLoop: eventLoop, owner: owner)
       connection.value = opening
       opening.open()
     }

@@ -112,7 +112,7 @@ struct BodyCharge {
     return true
   }
 
-  /// Returns what is charged to be released later, and begins the next request. Nil if nothing is.
+  /// Begins the next request. Returns the charge of the last one, which its answer releases; nil if it has none.
   mutating func handOver() -> BodyCharge? {
     defer { (taken, arrived) = (0, 0) }
     return taken > 0 ? self : nil

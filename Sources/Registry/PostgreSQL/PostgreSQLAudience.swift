@@ -232,7 +232,8 @@ struct PostgreSQLAudienceTable {
     let sql = known.indices.map { place in
       """
       SELECT \(known[place]), count(*), (array_agg(registration ORDER BY registration))[\(TagWeights.sample)] FROM
-      (SELECT registration FROM tags WHERE hub = $1 AND tag = $\(place + 2) ORDER BY registration LIMIT \(TagWeights.sample)) AS s
+      (SELECT registration FROM tags WHERE hub = $1 AND tag = $\(place + 2)
+        ORDER BY registration LIMIT \(TagWeights.sample)) AS s
       """
     }.joined(separator: " UNION ALL ")
     let rows = try connection.execute(sql, [.text(hub.rawValue)] + known.map { .text(tags[$0]) })
@@ -269,7 +270,8 @@ struct PostgreSQLAudienceTable {
     let ranges = (0..<tagCount).map { index in
       """
       (SELECT registration, platform, handle, registered_at, created_at FROM tags
-      WHERE hub = $1 AND tag = $\(index + 5) AND registration >= $2 AND registration <= $3 ORDER BY registration LIMIT $4)
+      WHERE hub = $1 AND tag = $\(index + 5) AND registration >= $2 AND registration <= $3
+      ORDER BY registration LIMIT $4)
       """
     }
     guard tagCount > 1 else { return ranges.joined() }

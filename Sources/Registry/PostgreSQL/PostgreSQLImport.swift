@@ -268,7 +268,8 @@ extension PostgreSQLImport {
   private static let findShared = PreparedStatement(
     """
     SELECT k.handle FROM unnest($2) AS k (handle)
-    WHERE (SELECT count(*) FROM handles AS h WHERE h.hub = $1 AND h.handle >= k.handle AND h.handle < k.handle || ' ') > 1
+    WHERE 1 <
+      (SELECT count(*) FROM handles AS h WHERE h.hub = $1 AND h.handle >= k.handle AND h.handle < k.handle || ' ')
     """)
   private static let findHandles = PreparedStatement(
     "SELECT 1 FROM handles WHERE hub = $1 AND handle = ANY ($2) LIMIT 1")
@@ -292,7 +293,8 @@ extension PostgreSQLImport {
   private static let insertTombstones = PreparedStatement(
     """
     INSERT INTO tombstones (hub, registration, cause, detail, at, username)
-    SELECT $1, k.registration, $3, k.detail, $5, k.username FROM unnest($2, $4, $6) AS k (registration, detail, username)
+    SELECT $1, k.registration, $3, k.detail, $5, k.username
+    FROM unnest($2, $4, $6) AS k (registration, detail, username)
     ON CONFLICT (hub, registration) DO UPDATE SET cause = excluded.cause, detail = excluded.detail, at = excluded.at,
       username = excluded.username
     """)
@@ -301,8 +303,9 @@ extension PostgreSQLImport {
     "DELETE FROM tombstones WHERE hub = $1 AND registration = ANY ($2)")
   private static let updateRegistrations = PreparedStatement(
     """
-    UPDATE registrations SET username = k.username, platform = k.platform, handle = k.handle, installation = k.installation,
-      tags = string_to_array(k.tags, E'\\n'), registered_at = k.registered_at, created_at = k.created_at, seen_at = k.seen_at,
+    UPDATE registrations SET username = k.username, platform = k.platform, handle = k.handle,
+      installation = k.installation, tags = string_to_array(k.tags, E'\\n'), registered_at = k.registered_at,
+      created_at = k.created_at, seen_at = k.seen_at,
       profile = k.profile, valid_until = k.valid_until, expires_at = NULL
     FROM unnest($2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
       AS k (id, username, platform, handle, installation, tags, registered_at, created_at, seen_at, profile, valid_until)
@@ -330,7 +333,8 @@ extension PostgreSQLImport {
   private static let deleteInstallations = PreparedStatement(
     """
     DELETE FROM installations USING unnest($2, $3) AS k (installation, registration)
-    WHERE installations.hub = $1 AND installations.installation = k.installation AND installations.registration = k.registration
+    WHERE installations.hub = $1 AND installations.installation = k.installation
+      AND installations.registration = k.registration
     """)
   private static let updateInstallations = PreparedStatement(
     """

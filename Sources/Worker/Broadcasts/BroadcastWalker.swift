@@ -56,9 +56,9 @@ struct BroadcastWalker: Sendable {
   }
 
   /// This worker's share of each broadcast, in no particular order.
-  var held: [HeldSegments] {
-    var held: [BroadcastID: HeldSegments] = [:]
-    for walk in walks.values { held[walk.broadcast, default: HeldSegments(of: walk.broadcast)].add(walk) }
+  var held: [BroadcastShare] {
+    var held: [BroadcastID: BroadcastShare] = [:]
+    for walk in walks.values { held[walk.broadcast, default: BroadcastShare(of: walk.broadcast)].add(walk) }
     return Array(held.values)
   }
 

@@ -20,7 +20,7 @@ struct Engine {
   /// Takes the spans of sampled sends; nil: sends are not traced.
   let spans: (any SpanSink)?
   /// Told about the held segments of broadcasts once a second.
-  let reportSegments: @Sendable ([HeldSegments]) -> Void
+  let reportSegments: @Sendable ([BroadcastShare]) -> Void
   /// Told when the readiness problems change.
   let reportReadiness: @Sendable ([ReadinessProblem]) -> Void
 
@@ -35,7 +35,7 @@ struct Engine {
     configuration: WorkerConfiguration, source: any RecordSource, sink: any RecordSink, broadcastSink: any RecordSink,
     registry: any DeviceRegistry, broadcasts: any BroadcastStore & PushQuotaStore, table: SenderTable,
     topics: Topics, clock: any WallClock, delays: any DelayClock, mailbox: Mailbox, logger: Logger,
-    spans: (any SpanSink)?, reportSegments: @escaping @Sendable ([HeldSegments]) -> Void,
+    spans: (any SpanSink)?, reportSegments: @escaping @Sendable ([BroadcastShare]) -> Void,
     reportReadiness: @escaping @Sendable ([ReadinessProblem]) -> Void
   ) {
     self.configuration = configuration

@@ -8,7 +8,7 @@ import NIOTLS
 ///
 /// Runs on its event loop, in turns: received bytes are read, free streams are filled from the pool's queue, all frames
 /// go out in one write, and ended requests are reported. `endTurn` ends a turn.
-final class ClientConnection {
+final class HTTP2ClientConnection {
   enum Phase: Hashable {
     /// TCP is being set up.
     case connecting
@@ -297,7 +297,7 @@ final class ClientConnection {
 }
 
 // Used on its own event loop only; NIO checks that when the handler is added synchronously.
-extension ClientConnection: ChannelInboundHandler {
+extension HTTP2ClientConnection: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 

@@ -1,7 +1,7 @@
 package import FanfareCore
 
 /// A worker's share of a broadcast: the segments that it holds.
-package struct HeldSegments: Hashable, Sendable {
+package struct BroadcastShare: Hashable, Sendable {
   package let broadcast: BroadcastID
   package private(set) var segments = 0
   /// The pages of these segments that are not begun.

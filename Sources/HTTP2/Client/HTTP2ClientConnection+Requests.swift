@@ -1,7 +1,7 @@
 import NIOCore
 
 /// Starting and ending requests. Frames are written and completions reported when the turn ends.
-extension ClientConnection {
+extension HTTP2ClientConnection {
   /// Opens a stream for each request of `batch`.
   func start(_ batch: RequestBatch, on session: NGHTTP2Session, now: NIODeadline) {
     for index in batch.requests.indices {
@@ -137,7 +137,7 @@ extension ClientConnection {
 }
 
 /// The session's events. Ends of requests are noted here and reported when the turn ends.
-extension ClientConnection: SessionDelegate {
+extension HTTP2ClientConnection: SessionDelegate {
   func sessionDidBeginHeaders(streamID: Int32, slot: Int?) { receivingSlot = slot }
 
   func sessionDidReceiveHeader(name: Span<UInt8>, value: Span<UInt8>) -> Bool {
