@@ -99,22 +99,6 @@ struct APIClient: Sendable {
     do { return try JSONDecoder().decode(type, from: answer) } catch { throw APIUnreachable(profile.url, error) }
   }
 
-  /// All elements of a list, page by page, until `limit`.
-  func list(
-    _ path: String, member: String, query: [(String, String?)], limit: Int, page: Int
-  ) async throws -> [[String: Any]] {
-    var (found, cursor): ([[String: Any]], String?) = ([], nil)
-    repeat {
-      let further = [("limit", "\(min(page, limit - found.count))"), ("cursor", cursor)]
-      let answer = try await call(.GET, path, query: query + further)
-      // An answer of another form has none of the members.
-      let object = try JSONSerialization.jsonObject(with: answer) as? [String: Any] ?? [:]
-      found += object[member] as? [[String: Any]] ?? []
-      cursor = object["next"] as? String
-    } while cursor != nil && found.count < limit
-    return found
-  }
-
   /// A value for a segment of a path or a parameter of a query.
   static func escaped(_ text: String) -> String {
     var allowed = CharacterSet(charactersIn: "-._~")

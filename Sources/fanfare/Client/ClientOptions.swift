@@ -1,7 +1,6 @@
 import ArgumentParser
 import FanfareCore
 import Foundation
-import Roles
 
 /// The options of the commands that are clients of the HTTP API.
 struct ClientOptions: ParsableArguments {
@@ -22,40 +21,6 @@ struct ClientOptions: ParsableArguments {
   func withClient<Value>(_ body: (APIClient) async throws -> Value) async throws -> Value {
     let profile = try Profile(path: profile, environment: ProcessInfo.processInfo.environment)
     return try await APIClient.with(profile, hub: hub, body)
-  }
-
-  /// Prints a list of the API, at most `limit` elements: as a table, or as the API's objects, one a line.
-  func list<Row: Decodable>(
-    _ path: String, member: String, query: [(String, String?)] = [], limit: Int, page: Int, isJSON: Bool,
-    _ columns: [Column<Row>]
-  ) async throws {
-    let found = try await withClient { client in
-      try await client.list(path, member: member, query: query, limit: limit, page: page)
-    }
-    if isJSON { return try Console.print(objects: found) }
-    let rows = try found.map { object in
-      try JSONDecoder().decode(Row.self, from: JSONSerialization.data(withJSONObject: object))
-    }
-    TextTable(columns, rows).print()
-  }
-
-  /// Removes the named members of a collection of the API, and prints their names.
-  func remove(_ names: [String], under path: String, isJSON: Bool) async throws {
-    try await withClient { client in
-      for name in names {
-        _ = try await client.call(.DELETE, "\(path)/\(APIClient.escaped(name))")
-        if isJSON {
-          try Console.print(json: ["removed": name])
-        } else {
-          Console.print(Printable.line("\(name): removed"))
-        }
-      }
-    }
-  }
-
-  /// A time of the API as its distance from now: `2 h ago`.
-  static func distance(_ time: String?) -> String? {
-    time.flatMap { UnixTime($0) }?.relative(to: SystemWallClock().now())
   }
 
   /// The part of a command's help that says where address and credentials come from.

@@ -2,7 +2,7 @@ import FanfareCore
 import Foundation
 
 /// A send as the HTTP API reports it.
-struct SendAnswer: Decodable {
+struct SendAnswer: APIObject {
   struct Broadcast: Decodable {
     let pages: Int
     let finishedPages: Int
@@ -72,23 +72,15 @@ struct SendAnswer: Decodable {
   }
 
   /// The lines of `fanfare sends show`.
-  func lines(at now: UnixTime) -> [String] {
-    func time(_ text: String?) -> String? {
-      text.map { text in UnixTime(text).map { "\(text) (\($0.relative(to: now)))" } ?? text }
-    }
-    var lines: [(String, String?)] = [
-      ("id", id), ("state", state), ("to", to), ("sender", sender), ("accepted", time(acceptedAt)),
-      ("send at", time(sendAt)), ("settled", time(settledAt)), ("course", broadcast?.course ?? course),
-      ("outcomes", outcomes.isEmpty ? nil : outcomes),
+  func fields(at now: UnixTime) -> [(String, String?)] {
+    let isControlled = broadcast.map { $0.cause != "caller" && $0.course != "running" } ?? false
+    return [
+      ("id", id), ("state", state), ("to", to), ("sender", sender), ("accepted", APITime.text(acceptedAt, at: now)),
+      ("send at", APITime.text(sendAt, at: now)), ("settled", APITime.text(settledAt, at: now)),
+      ("course", broadcast?.course ?? course), ("outcomes", outcomes.isEmpty ? nil : outcomes),
+      ("pages", broadcast.map { "\($0.finishedPages) of \($0.pages)" }),
+      ("remaining", broadcast?.remainingSeconds.map { "\($0) s" }), ("because", isControlled ? broadcast?.cause : nil),
     ]
-    if let broadcast {
-      lines.append(("pages", "\(broadcast.finishedPages) of \(broadcast.pages)"))
-      if let seconds = broadcast.remainingSeconds { lines.append(("remaining", "\(seconds) s")) }
-      if broadcast.cause != "caller", broadcast.course != "running" { lines.append(("because", broadcast.cause)) }
-    }
-    return lines.compactMap { name, value in
-      value.map { name.padding(toLength: 11, withPad: " ", startingAt: 0) + $0 }
-    }
   }
 
   /// A duration between two stages: `35 ms`, `1.2 s`.
@@ -135,10 +127,11 @@ struct SendAnswer: Decodable {
     return tables
   }
 
-  /// The table of `fanfare sends list`.
+  static let path = "/api/sends"
+  static let usualCount = 20
   static var columns: [Column<Self>] {
     [
-      Column("id", \.id), Column("accepted") { ClientOptions.distance($0.acceptedAt) }, Column("state", \.state),
+      Column("id", \.id), Column("accepted") { APITime.distance($0.acceptedAt) }, Column("state", \.state),
       Column("to", \.to), Column("sender", \.sender), Column("outcomes", \.outcomes),
     ]
   }

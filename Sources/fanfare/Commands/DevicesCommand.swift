@@ -7,10 +7,10 @@ import Roles
 struct DevicesCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "devices", abstract: "Lists, shows and removes registered devices through the HTTP API.",
-    discussion: ClientOptions.discussion, subcommands: [List.self, Show.self, Remove.self])
+    discussion: ClientOptions.discussion, subcommands: [List.self, Show.self, RemoveCommand<Device>.self])
 
   /// A registration as the HTTP API reports it; the handle is left out.
-  struct Device: Decodable {
+  struct Device: RemovableAPIObject {
     let id: String
     let user: String?
     let platform: String
@@ -30,13 +30,18 @@ struct DevicesCommand: AsyncParsableCommand {
       let name: String?
     }
 
+    static let path = "/api/registrations"
+    static let greatestCount = 100_000
     static var columns: [Column<Self>] {
       [
         Column("id", \.id), Column("user", \.user), Column("platform", \.platform),
-        Column("last seen") { ClientOptions.distance($0.lastSeen) },
-        Column("tags") { $0.tags?.joined(separator: " ") },
+        Column("last seen") { APITime.distance($0.lastSeen) }, Column("tags") { $0.tags?.joined(separator: " ") },
       ]
     }
+
+    static let removal = CommandConfiguration(
+      commandName: "remove", abstract: "Removes devices; their apps have to register again.")
+    static let names = ArgumentHelp("The ids of the registrations.", valueName: "id")
   }
 
   /// `fanfare devices list`
@@ -56,22 +61,13 @@ struct DevicesCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The devices with this tag.", valueName: "tag"))
     var tag: String?
 
-    @Option(help: ArgumentHelp("The most devices to list, 1 to 100000.", valueName: "count"))
-    var limit = 100
-
-    @Flag(help: "Print one JSON object a line instead of a table.")
-    var json = false
+    @OptionGroup var list: ListOptions<Device>
 
     func validate() throws {
       guard (user == nil) != (tag == nil) else { throw ValidationError("give one of --user and --tag") }
-      guard (1...100_000).contains(limit) else { throw ValidationError("--limit must be 1 to 100000") }
     }
 
-    func run() async throws {
-      try await connection.list(
-        "/api/registrations", member: "registrations", query: [("user", user), ("tag", tag)], limit: limit, page: 100,
-        isJSON: json, Device.columns)
-    }
+    func run() async throws { try await list.run(connection, query: [("user", user), ("tag", tag)]) }
   }
 
   /// `fanfare devices show`
@@ -90,45 +86,22 @@ struct DevicesCommand: AsyncParsableCommand {
 
     func run() async throws {
       let text = try await connection.withClient { client in
-        try await client.call(.GET, "/api/registrations/\(APIClient.escaped(id))")
+        try await client.call(.GET, "\(Device.path)/\(APIClient.escaped(id))")
       }
       if json { return Console.print(jsonText: String(decoding: text, as: UTF8.self)) }
       let device = try JSONDecoder().decode(Device.self, from: text)
       let now = SystemWallClock().now()
-      func time(_ text: String?) -> String? {
-        text.map { text in UnixTime(text).map { "\(text) (\($0.relative(to: now)))" } ?? text }
-      }
-      let lines: [(String, String?)] = [
+      let fields: [(String, String?)] = [
         ("id", device.id), ("user", device.user), ("platform", device.platform),
         ("installation", device.installation), ("tags", device.tags?.joined(separator: " ")),
         ("template", device.template.map { $0.name ?? "without a name" }), ("tile", device.tile),
-        ("locale", device.locale),
-        ("time zone", device.timeZone),
+        ("locale", device.locale), ("time zone", device.timeZone),
         ("attributes", device.attributes?.map { "\($0.key)=\($0.value)" }.sorted().joined(separator: " ")),
-        ("created", time(device.createdAt)), ("registered", time(device.registeredAt)),
-        ("last seen", time(device.lastSeen)),
+        ("created", APITime.text(device.createdAt, at: now)),
+        ("registered", APITime.text(device.registeredAt, at: now)),
+        ("last seen", APITime.text(device.lastSeen, at: now)),
       ]
-      for case (let name, let value?) in lines {
-        Console.print(Printable.line(name.padding(toLength: 14, withPad: " ", startingAt: 0) + value))
-      }
-    }
-  }
-
-  /// `fanfare devices remove`
-  struct Remove: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-      commandName: "remove", abstract: "Removes devices; their apps have to register again.")
-
-    @OptionGroup var connection: ClientOptions
-
-    @Argument(help: ArgumentHelp("The ids of the registrations.", valueName: "id"))
-    var ids: [String]
-
-    @Flag(help: "Print one JSON object a line instead of text.")
-    var json = false
-
-    func run() async throws {
-      try await connection.remove(ids, under: "/api/registrations", isJSON: json)
+      Console.print(fields: fields, width: 14)
     }
   }
 }

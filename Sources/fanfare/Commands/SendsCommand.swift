@@ -39,14 +39,9 @@ struct SendsCommand: AsyncParsableCommand {
       help: ArgumentHelp("Only sends accepted before this time; \(TimeArgument.help).", valueName: "time"))
     var until: TimeArgument?
 
-    @Option(help: ArgumentHelp("The most sends to list, 1 to 10000.", valueName: "count"))
-    var limit = 20
-
-    @Flag(help: "Print one JSON object a line instead of a table.")
-    var json = false
+    @OptionGroup var list: ListOptions<SendAnswer>
 
     func validate() throws {
-      guard (1...10_000).contains(limit) else { throw ValidationError("--limit must be 1 to 10000") }
       if let from, let until, from.time >= until.time { throw ValidationError("--from must be before --until") }
     }
 
@@ -55,9 +50,7 @@ struct SendsCommand: AsyncParsableCommand {
         ("state", state?.rawValue), ("kind", kind?.rawValue), ("user", user), ("from", from?.time.description),
         ("until", until?.time.description),
       ]
-      try await connection.list(
-        "/api/sends", member: "sends", query: query, limit: limit, page: SendQuery.maximumLimit, isJSON: json,
-        SendAnswer.columns)
+      try await list.run(connection, query: query)
     }
   }
 
@@ -81,7 +74,7 @@ struct SendsCommand: AsyncParsableCommand {
         throw ValidationError("there is no send \(send.id), or you may not see it, or it was accepted a moment ago")
       }
       if json { return Console.print(jsonText: String(decoding: text, as: UTF8.self)) }
-      for line in answer.lines(at: SystemWallClock().now()) { Console.print(Printable.line(line)) }
+      Console.print(fields: answer.fields(at: SystemWallClock().now()), width: 11)
       for table in answer.tables {
         Console.print()
         table.print()

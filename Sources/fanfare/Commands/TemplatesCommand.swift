@@ -8,27 +8,31 @@ struct TemplatesCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "templates", abstract: "The templates of a hub, through the HTTP API.",
     discussion: ClientOptions.discussion,
-    subcommands: [List.self, Show.self, Put.self, Remove.self, Preview.self])
+    subcommands: [List.self, Show.self, Put.self, RemoveCommand<Template>.self, Preview.self])
 
-  private struct Stored: Codable {
+  struct Template: RemovableAPIObject {
     let name: String
     let version: Int
     let createdAt: String
     let defaultLocale: String
     let locales: [String]?
 
+    static let path = "/api/templates"
     static var columns: [Column<Self>] {
       [
         Column("name", \.name), Column("version", isNumber: true) { "\($0.version)" },
-        Column("changed") { ClientOptions.distance($0.createdAt) }, Column("default", \.defaultLocale),
+        Column("changed") { APITime.distance($0.createdAt) }, Column("default", \.defaultLocale),
         Column("locales") { $0.locales?.joined(separator: " ") },
       ]
     }
+
+    static let removal = CommandConfiguration(
+      commandName: "remove", abstract: "Removes templates.",
+      discussion: "Needs the scope operate. Sends that use a version of them are still rendered.")
+    static let names = ArgumentHelp("The templates' names.", valueName: "name")
   }
 
-  private static let root = "/api/templates"
-
-  private static func path(_ name: String) -> String { "\(root)/\(APIClient.escaped(name))" }
+  private static func path(_ name: String) -> String { "\(Template.path)/\(APIClient.escaped(name))" }
 
   /// `fanfare templates list`
   struct List: AsyncParsableCommand {
@@ -37,21 +41,9 @@ struct TemplatesCommand: AsyncParsableCommand {
       discussion: "Needs the scope read:all or operate. With --json one object a line, as the API has it.")
 
     @OptionGroup var connection: ClientOptions
+    @OptionGroup var list: ListOptions<Template>
 
-    @Option(help: ArgumentHelp("The most templates to list, 1 to 10000.", valueName: "count"))
-    var limit = 100
-
-    @Flag(help: "Print one JSON object a line instead of a table.")
-    var json = false
-
-    func validate() throws {
-      guard (1...10_000).contains(limit) else { throw ValidationError("--limit must be 1 to 10000") }
-    }
-
-    func run() async throws {
-      try await connection.list(
-        root, member: "templates", limit: limit, page: 100, isJSON: json, Stored.columns)
-    }
+    func run() async throws { try await list.run(connection) }
   }
 
   /// `fanfare templates show`
@@ -106,7 +98,7 @@ struct TemplatesCommand: AsyncParsableCommand {
       let body = try Self.body(data, named: file)
       let text = try await connection.withClient { try await $0.call(.PUT, path(name), body: body) }
       if json { return Console.print(jsonText: String(decoding: text, as: UTF8.self)) }
-      let template = try JSONDecoder().decode(Stored.self, from: text)
+      let template = try JSONDecoder().decode(Template.self, from: text)
       Console.print(Printable.line("\(template.name): version \(template.version)"))
     }
 
@@ -123,25 +115,6 @@ struct TemplatesCommand: AsyncParsableCommand {
       }
       for member in ["name", "version", "createdAt"] { members[member] = nil }
       return try JSONSerialization.data(withJSONObject: members, options: [.sortedKeys])
-    }
-  }
-
-  /// `fanfare templates remove`
-  struct Remove: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-      commandName: "remove", abstract: "Removes templates.",
-      discussion: "Needs the scope operate. Sends that use a version of them are still rendered.")
-
-    @OptionGroup var connection: ClientOptions
-
-    @Argument(help: ArgumentHelp("The templates' names.", valueName: "name"))
-    var names: [String]
-
-    @Flag(help: "Print one JSON object a line instead of text.")
-    var json = false
-
-    func run() async throws {
-      try await connection.remove(names, under: root, isJSON: json)
     }
   }
 
