@@ -55,10 +55,8 @@ import Testing
   }
 
   @Test func secretsOfHooksAreReadForTheirRole() async throws {
-    let secret = FileManager.default.temporaryDirectory.appending(path: "fanfare-secret-\(UUID())")
-    try Data("too short".utf8).write(to: secret)
-    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: secret) } }
-    try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: secret.path)
+    let secret = try SecretFixture("too short")
+    defer { #expect(throws: Never.self) { try secret.remove() } }
     let yaml = """
       kafka: {bootstrapServers: "127.0.0.1:1"}
       hub: {default: {hooks: [audit]}}
@@ -83,11 +81,8 @@ import Testing
   }
 
   @Test func credentialsThatAreReplacedBelongToOneHub() async throws {
-    let secret = FileManager.default.temporaryDirectory.appending(path: "fanfare-secret-\(UUID())")
-    #expect(
-      FileManager.default.createFile(
-        atPath: secret.path, contents: Data("secret\n".utf8), attributes: [.posixPermissions: 0o600]))
-    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: secret) } }
+    let secret = try SecretFixture("secret\n")
+    defer { #expect(throws: Never.self) { try secret.remove() } }
     let wns = "wns: {packageSID: \"ms-app://s-1-15-2-1\", secretFile: \(secret.path)}"
     let yaml = """
 
@@ -106,11 +101,11 @@ import Testing
   }
 
   @Test func filesOfSharedAccessRulesAreReadIfTheProtocolIsOn() async throws {
-    let rules = FileManager.default.temporaryDirectory.appending(path: "fanfare-rules-\(UUID())")
-    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: rules) } }
-    func mistakes(isOn: Bool = true, _ text: String, permissions: Int = 0o600) async throws -> [String] {
-      try Data(text.utf8).write(to: rules)
-      try FileManager.default.setAttributes([.posixPermissions: permissions], ofItemAtPath: rules.path)
+    let rules = try SecretFixture("")
+    defer { #expect(throws: Never.self) { try rules.remove() } }
+    func mistakes(isOn: Bool = true, _ text: String, mode: Int = 0o600) async throws -> [String] {
+      try rules.replace(with: text)
+      try rules.set(mode: mode)
       let yaml = """
         kafka: {bootstrapServers: "127.0.0.1:1"}
         azure: {enabled: \(isOn), prefix: azure/v1, hosts: [ns.example.com]}
@@ -122,7 +117,7 @@ import Testing
     let invalid = try await mistakes("# c\nFull Sing 0123456789abcdef")
     #expect(invalid.count == 1 && invalid[0].contains("hub.default.azure.rulesFile"))
     #expect(invalid[0].contains("line 2") && !invalid[0].contains("0123456789abcdef"))
-    let readable = try await mistakes("Full Listen,Send,Manage 0123456789abcdef", permissions: 0o644)
+    let readable = try await mistakes("Full Listen,Send,Manage 0123456789abcdef", mode: 0o644)
     #expect(readable.count == 1 && readable[0].contains("not safe"))
     #expect(try await mistakes(isOn: false, "nonsense") == [])
   }

@@ -5,7 +5,7 @@ import Roles
 
 /// A kind of object of the HTTP API: the one declaration of how commands list it.
 protocol APIObject: Decodable {
-  /// Where the API has the objects. The last part of the path is their name in the plural, and that of the member of the
+  /// Where the API has the objects. The last part of the path is their name in the plural, and that of the member in the
   /// API's answer.
   static var path: String { get }
   static var columns: [Column<Self>] { get }
