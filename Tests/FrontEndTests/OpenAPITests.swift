@@ -1,4 +1,5 @@
 import FanfareCore
+import Foundation
 import Operations
 import Support
 import Testing
@@ -102,6 +103,30 @@ import Testing
       let whole = document.target(of: "#/components/schemas/\(schema)")
       let part = if let member { whole?["properties"]?[member] } else { whole }
       #expect(part?["enum"]?.elements == words.map(JSON.string), "\(schema) \(member ?? "")")
+    }
+  }
+
+  /// A send has the same members and limits in a body and in a record, except those that only one of the two can have.
+  @Test(
+    arguments: [
+      ("Send", "Send", ["sendAt", "timeZone", "defaultTimeZone"], ["hub", "sender", "traceparent", "replay"]),
+      ("SendTemplate", "TemplateContent", [], []), ("Audience", "Audience", [], []), ("Message", "Message", [], []),
+    ] as [(String, String, Set<String>, Set<String>)])
+  func sendsAreDescribedAsOnTheTopics(body: String, record: String, onlyBody: Set<String>, onlyRecord: Set<String>)
+    throws
+  {
+    let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent().appending(path: "deploy/schemas/send.json")
+    let schemas = try JSON(Array(Data(contentsOf: file)))["$defs"]
+    let given = document.target(of: "#/components/schemas/\(body)")?["properties"]?.members ?? [:]
+    let recorded = schemas?[record]?["properties"]?.members ?? [:]
+    #expect(Set(given.keys).subtracting(onlyBody) == Set(recorded.keys).subtracting(onlyRecord))
+    // An expression of a caller is shorter than what workers read; a device has a schema for each platform.
+    for (name, schema) in given where name != "expression" && name != "device" {
+      guard let other = recorded[name], schema["$ref"] == nil else { continue }
+      for rule in ["type", "maximum", "minItems", "maxItems", "maxProperties", "x-maxBytes"] {
+        #expect(schema[rule] == other[rule], "\(body).\(name): \(rule)")
+      }
     }
   }
 
