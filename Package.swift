@@ -143,7 +143,8 @@ let package = Package(
     .target(
       name: "PushServices",
       dependencies: [
-        "FanfareCore", "HTTP2", "TwoLaneQueue", asyncHTTPClient, collections, crypto, jwtKit, logging, metrics,
+        "FanfareCore", "HTTP2", "SettingsTable", "TwoLaneQueue", asyncHTTPClient, collections, crypto, jwtKit, logging,
+        metrics,
         nioCore, nioHTTP1, nioPosix, nioSSL,
       ],
       swiftSettings: house),
@@ -194,8 +195,9 @@ let package = Package(
     .executableTarget(
       name: "fanfare",
       dependencies: [
-        "AzureHub", "CJemalloc", "FanfareCore", "FrontEnd", "Ledger", "Operations", "RDKafka", "Registry",
-        "Roles", "SettingsTable", "Store", "Worker", argumentParser, asyncHTTPClient, crypto, logging, nioCore,
+        "AzureHub", "CJemalloc", "FanfareCore", "FrontEnd", "Ledger", "Operations", "PushServices", "RDKafka",
+        "Registry", "Roles", "SettingsTable", "Store", "Worker", argumentParser, asyncHTTPClient, crypto, logging,
+        nioCore,
         nioHTTP1, nioSSL,
       ],
       swiftSettings: house),
@@ -321,6 +323,14 @@ let package = Package(
         "fanfare", "AzureHub", "EmbeddedKafka", "FanfareCore", "FrontEnd", "HTTPServer", "Operations", "PushServices",
         "PushSimulator", "RDKafka", "Registry", "Roles", "SettingsTable", "Store", "Support", "Worker",
         argumentParser, asyncHTTPClient, logging, nioCore, nioHTTP1, nioPosix, serviceLifecycle, yams,
+      ],
+      swiftSettings: house),
+    // A platform that only this target knows, in the whole product.
+    .testTarget(
+      name: "PlatformTests",
+      dependencies: [
+        "EmbeddedKafka", "FanfareCore", "FrontEnd", "Operations", "PushServices", "PushSimulator", "RDKafka", "Roles",
+        "SettingsTable", "Support", asyncHTTPClient, logging, nioCore, nioHTTP1, nioSSL, serviceLifecycle,
       ],
       swiftSettings: house),
     .testTarget(

@@ -62,47 +62,12 @@ struct CredentialWatch: Service {
 }
 
 extension HubSettings {
-  /// The watches over the credential files of these senders; see `senders(_:)`.
-  func credentialWatches(of senders: [any PushSender], logger: Logger) -> [CredentialWatch] {
-    senders.compactMap { sender in
-      func watch(_ files: [String], _ use: @escaping @Sendable () throws -> Bool) -> CredentialWatch {
-        CredentialWatch(
-          metadata: [LogKeys.hub: "\(name)", LogKeys.platform: "\(sender.platform.name)"], files: files,
-          logger: logger, use: use)
-      }
-      if let simulator {
-        let directory = SimulatorDirectory(path: simulator)
-        switch sender {
-        case let sender as APNsSender:
-          return watch(directory.apnsFiles) {
-            let key = try directory.apnsKey()
-            return try sender.use(privateKey: key.privateKey, keyID: key.id)
-          }
-        case let sender as FCMSender:
-          return watch([directory.serviceAccountFile]) {
-            try sender.use(try directory.serviceAccount())
-          }
-        default: return nil
-        }
-      }
-      switch sender {
-      case let sender as APNsSender:
-        return apns.map { settings in
-          watch(settings.files) {
-            let (key, id) = try settings.readKey()
-            return try sender.use(privateKey: key, keyID: id)
-          }
-        }
-      case let sender as FCMSender:
-        return fcm.map { settings in
-          watch([settings.file.path]) { try sender.use(try settings.account()) }
-        }
-      case let sender as WNSSender:
-        return wns.map { settings in
-          watch([settings.file.path]) { try sender.use(secret: try settings.file.text()) }
-        }
-      default: return nil
-      }
+  /// The watches over the credential files of the hub's senders.
+  func credentialWatches(of senders: [RenewableSender], logger: Logger) -> [CredentialWatch] {
+    senders.map { renewable in
+      CredentialWatch(
+        metadata: [LogKeys.hub: "\(name)", LogKeys.platform: "\(renewable.sender.platform)"], files: renewable.files,
+        logger: logger, use: renewable.renew)
     }
   }
 }

@@ -1,6 +1,7 @@
 package import FanfareCore
 import Logging
 import Operations
+import PushServices
 package import RDKafka
 import ServiceLifecycle
 import SettingsTable
@@ -17,7 +18,7 @@ package enum WorkerRole {
     var watches: [CredentialWatch] = []
     for hub in settings.hubs {
       let ofHub = try hub.senders(runtime)
-      senders[hub.name] = ofHub
+      senders[hub.name] = ofHub.map(\.sender)
       watches += hub.credentialWatches(of: ofHub, logger: runtime.logger)
     }
     // A hub that this worker does not know may have registrations: their sends are deferred, not refused.
@@ -43,8 +44,8 @@ package enum WorkerRole {
     guard senders == 0 else { return }
     throw SettingsError(
       "hub.NAME",
-      "has no credentials of a platform, so this worker could not push anything: set hub.NAME.apns.*, "
-        + "hub.NAME.fcm.* or hub.NAME.wns.*")
+      "has no credentials of a platform, so this worker could not push anything: set "
+        + PushServiceList.sections.alternatives)
   }
 
   /// Creates the worker without an operations server, over an open registry and senders.
@@ -56,7 +57,7 @@ package enum WorkerRole {
     let settings = runtime.settings
     var configuration = settings.worker.configuration
     configuration.consumerGroup = settings.workerGroup
-    for hub in settings.hubs { configuration.pushesPerMinute[hub.name] = hub.fcmPushesPerMinute.map { [.fcm: $0] } }
+    for hub in settings.hubs { configuration.pushesPerMinute[hub.name] = hub.pushesPerMinute }
     var consumer = configuration.consumer(client: client, topics: settings.kafka.topics)
     consumer.instanceID = settings.worker.instance
     var production = ProducerConfiguration(client: client)

@@ -150,7 +150,7 @@ import Yams
     let given = ["KEY_FILE": file.path, variable: file.path, "TEAM_ID": "ABCDEFGHIJ", "TOPIC": "app"]
     let settings = try Settings.load(
       file: nil, environment: Dictionary(uniqueKeysWithValues: given.map { ("FANFARE_HUB_DEFAULT_APNS_\($0)", $1) }))
-    #expect(settings.hubs[0].apns?.configuration.keyID == "ABCDEFGHIJ")
+    #expect(settings.hubs[0].service(APNsSettings.self)?.configuration.keyID == "ABCDEFGHIJ")
     #expect(settings.unknownVariables == [])
   }
 
@@ -190,14 +190,19 @@ import Yams
 
   @Test func simulatorHasConfiguredLimits() async throws {
     var environment = ["FANFARE_HUB_DEFAULT_SIMULATOR": "fanfare-simulator"]
+    func connections(_ hub: HubSettings) -> [Int] {
+      hub.services.compactMap {
+        ($0 as? APNsSettings)?.configuration.maximumConnections ?? ($0 as? FCMSettings)?.maximumConnections
+      }
+    }
     let free = try Settings.load(file: nil, environment: environment)
-    #expect(free.hubs[0].fcmPushesPerMinute == nil)
-    #expect(free.hubs[0].maximumConnections == (4, 10))
+    #expect(free.hubs[0].pushesPerMinute == [:])
+    #expect(connections(free.hubs[0]) == [4, 10])
     environment["FANFARE_HUB_DEFAULT_FCM_MAXIMUM_PER_MINUTE"] = "600"
     environment["FANFARE_HUB_DEFAULT_APNS_MAXIMUM_CONNECTIONS"] = "2"
     let limited = try Settings.load(file: nil, environment: environment)
-    #expect(limited.hubs[0].fcmPushesPerMinute == 600)
-    #expect(limited.hubs[0].maximumConnections == (2, 10))
+    #expect(limited.hubs[0].pushesPerMinute == [.fcm: 600])
+    #expect(connections(limited.hubs[0]) == [2, 10])
   }
 
   @Test func secretsDoNotAppearInSettings() async throws {

@@ -2,6 +2,7 @@ package import AzureHub
 package import FanfareCore
 import FrontEnd
 package import Logging
+import PushServices
 package import SettingsTable
 
 /// The protocol of Azure Notification Hubs, which front ends serve beside their own.
@@ -108,9 +109,7 @@ package struct AzureHubSettings: Sendable {
 }
 
 extension HubSettings {
-  fileprivate var credentialFiles: [String] {
-    (apns?.files ?? []) + [fcm?.file.path, wns?.file.path].compactMap(\.self)
-  }
+  fileprivate var credentialFiles: [String] { services.flatMap(\.files) }
 
   /// Authenticates callers by shared access signatures; nil if the protocol is off.
   ///

@@ -43,7 +43,10 @@ actor CredentialFiles: HubCredentialStore {
 
   func identities() async -> [HubCredential] {
     guard hub.simulator == nil else { return [] }
-    return [identity(ofAPNs: hub.apns), identity(ofFCM: hub.fcm), identity(ofWNS: hub.wns)].compactMap(\.self)
+    return [
+      identity(ofAPNs: hub.service(APNsSettings.self)), identity(ofFCM: hub.service(FCMSettings.self)),
+      identity(ofWNS: hub.service(WNSSettings.self)),
+    ].compactMap(\.self)
   }
 
   // MARK: Identities
@@ -60,9 +63,9 @@ actor CredentialFiles: HubCredentialStore {
   }
 
   private func identity(ofFCM settings: FCMSettings?) -> HubCredential? {
-    guard let settings else { return nil }
+    guard let file = settings?.file else { return nil }
     do {
-      let account = try JSONDecoder().decode([String: String].self, from: Data(try settings.file.text().utf8))
+      let account = try JSONDecoder().decode([String: String].self, from: Data(try file.text().utf8))
       var values: [String: String] = [:]
       (values["projectid"], values["clientemail"]) = (account["project_id"], account["client_email"])
       return HubCredential(.fcm, name: "FcmV1Credential", values)
@@ -70,7 +73,7 @@ actor CredentialFiles: HubCredentialStore {
   }
 
   private func identity(ofWNS settings: WNSSettings?) -> HubCredential? {
-    guard let settings, case .store(let packageSID, _) = settings.configuration.flow else { return nil }
+    guard case .store(let packageSID, _) = settings?.configuration?.flow else { return nil }
     return HubCredential(.wns, name: "WnsCredential", ["packagesid": packageSID])
   }
 
@@ -78,7 +81,7 @@ actor CredentialFiles: HubCredentialStore {
 
   private func changes(ofAPNs credential: HubCredential) throws -> [Change] {
     try credential.requireOnly(["Endpoint", "AppName", "AppId", "KeyId", "Token"])
-    guard let settings = hub.apns else { throw unconfigured(credential, "apns.keyFile") }
+    guard let settings = hub.service(APNsSettings.self) else { throw unconfigured(credential, "apns.keyFile") }
     let present = try stored(credential, "Token") { try settings.readKey() }
     var configuration = settings.configuration
     try require(credential, "AppId", is: configuration.teamID, "apns.teamID")
@@ -89,7 +92,9 @@ actor CredentialFiles: HubCredentialStore {
     if !settings.hasKeyIDFile { try require(credential, "KeyId", is: configuration.keyID, "apns.keyIDFile") }
     configuration.privateKey = credential["Token"].map { PEM.text(ofKey: $0) } ?? present.key
     configuration.keyID = credential["KeyId"] ?? present.id
-    try check(credential, ["privateKey": "Token", "keyID": "KeyId"], apns: configuration)
+    try check(credential, ["privateKey": "Token", "keyID": "KeyId"]) {
+      try APNsSender(configuration: configuration, logger: runtime.logger)
+    }
     var changes: [Change] = []
     if PEM.content(of: configuration.privateKey) != PEM.content(of: present.key) {
       changes.append(Change(platform: .apns, path: settings.files[0], text: configuration.privateKey))
@@ -102,9 +107,12 @@ actor CredentialFiles: HubCredentialStore {
 
   private func changes(ofFCM credential: HubCredential) throws -> [Change] {
     try credential.requireOnly(["ProjectId", "PrivateKey", "ClientEmail", "PrivateKeyId"])
-    guard let settings = hub.fcm else { throw unconfigured(credential, "fcm.serviceAccountFile") }
+    let settings = hub.service(FCMSettings.self)
+    guard let file = settings?.file, var configuration = settings?.configuration else {
+      throw unconfigured(credential, "fcm.serviceAccountFile")
+    }
     let account = try stored(credential, "PrivateKey") {
-      try JSONDecoder().decode([String: String].self, from: Data(try settings.file.text().utf8))
+      try JSONDecoder().decode([String: String].self, from: Data(try file.text().utf8))
     }
     try require(credential, "ProjectId", is: account["project_id"] ?? "", "fcm.serviceAccountFile")
     var next = account
@@ -120,20 +128,21 @@ actor CredentialFiles: HubCredentialStore {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     let json = try encoder.encode(next)
-    var configuration = settings.configuration
     do { configuration.serviceAccount = try ServiceAccountKey(json: Array(json)) } catch {
       let names = ["serviceAccount.private_key": "PrivateKey", "serviceAccount.client_email": "ClientEmail"]
       throw Refusal(.invalidField, "\(credential.name).\(names[error.field] ?? "PrivateKey") \(error.problem)")
     }
-    try check(credential, [:], fcm: configuration)
-    return [Change(platform: .fcm, path: settings.file.path, text: String(decoding: json, as: UTF8.self))]
+    try check(credential, [:]) { try FCMSender(configuration: configuration, logger: runtime.logger) }
+    return [Change(platform: .fcm, path: file.path, text: String(decoding: json, as: UTF8.self))]
   }
 
   private func changes(ofWNS credential: HubCredential) throws -> [Change] {
     try credential.requireOnly(["PackageSid", "SecretKey", "WindowsLiveEndpoint"])
-    guard let settings = hub.wns else { throw unconfigured(credential, "wns.secretFile") }
-    var configuration = settings.configuration
-    let present = try stored(credential, "SecretKey") { try settings.file.text() }
+    let settings = hub.service(WNSSettings.self)
+    guard let file = settings?.file, var configuration = settings?.configuration else {
+      throw unconfigured(credential, "wns.secretFile")
+    }
+    let present = try stored(credential, "SecretKey") { try file.text() }
     let secret = credential["SecretKey"] ?? present
     switch configuration.flow {
     case .store(let packageSID, _):
@@ -146,21 +155,22 @@ actor CredentialFiles: HubCredentialStore {
     try require(
       credential, "WindowsLiveEndpoint", is: configuration.tokenEndpoint ?? "https://login.live.com/accesstoken.srf",
       "wns.tokenEndpoint")
-    try check(credential, ["secret": "SecretKey"], wns: configuration)
-    return secret == present ? [] : [Change(platform: .wns, path: settings.file.path, text: secret)]
+    try check(credential, ["secret": "SecretKey"]) {
+      try WNSSender(configuration: configuration, logger: runtime.logger)
+    }
+    return secret == present ? [] : [Change(platform: .wns, path: file.path, text: secret)]
   }
 
   // MARK: Checks
 
   /// Makes a sender of the configuration, as at the start, and discards it. `names` are the properties of its fields.
   private func check(
-    _ credential: HubCredential, _ names: [String: String], apns: APNsConfiguration? = nil,
-    fcm: FCMConfiguration? = nil, wns: WNSConfiguration? = nil
+    _ credential: HubCredential, _ names: [String: String], _ make: () throws -> any PushSender
   ) throws(Refusal) {
-    do { _ = try HubSettings.senders(apns: apns, fcm: fcm, wns: wns, keys: names, runtime: runtime) } catch {
-      let mistake = error as? SettingsError
-      let name = mistake?.key.split(separator: ".").last.map { ".\($0)" } ?? ""
-      throw Refusal(.invalidField, "\(credential.name)\(name) \(mistake?.expectation ?? "cannot be used")")
+    do { _ = try make() } catch {
+      let mistake = error as? PushConfigurationError
+      let field = mistake.map { names[$0.field] ?? $0.field }?.split(separator: ".").last.map { ".\($0)" } ?? ""
+      throw Refusal(.invalidField, "\(credential.name)\(field) \(mistake?.problem ?? "cannot be used")")
     }
   }
 

@@ -1,5 +1,6 @@
 package import FanfareCore
 import FrontEnd
+import PushServices
 import SettingsTable
 
 /// One hub: its callers, and its credentials at the push services.
@@ -19,15 +20,8 @@ package struct HubSettings: Sendable {
   let hooks: [String]
   let azure: AzureHubSettings
   package let quotas: QuotaPolicy
-  let apns: APNsSettings?
-  let fcm: FCMSettings?
-  /// The most pushes to FCM of all workers in any 60 seconds.
-  ///
-  /// Nil for no limit, the default with a simulator.
-  let fcmPushesPerMinute: Int?
-  let wns: WNSSettings?
-  /// The most connections of one process to APNs and to FCM, or to a simulator of them.
-  let maximumConnections: (apns: Int, fcm: Int)
+  /// The push services, in the order of the platforms.
+  let services: [any PushServiceSettings]
 
   struct Keys: Sendable {
     @Setting("names of receivers of the hub's outcomes; see hook") var hooks: [String] = []
@@ -85,13 +79,18 @@ package struct HubSettings: Sendable {
     tokens = reader.collect { () throws(SettingsError) in try TokenSettings(hub: name, from: reader) } ?? nil
     azure = try AzureHubSettings.read(name, from: reader)
     quotas = try QuotaPolicy(hub: name, from: reader)
-    apns = reader.collect { () throws(SettingsError) in try APNsSettings(hub: name, from: reader) } ?? nil
-    fcm = reader.collect { () throws(SettingsError) in try FCMSettings(hub: name, from: reader) } ?? nil
-    let fcmKeys = try reader.read(FCMSettings.keys, of: name.rawValue)
-    fcmPushesPerMinute = fcm?.maximumPerMinute ?? (simulator == nil ? nil : fcmKeys.maximumPerMinute)
-    wns = reader.collect { () throws(SettingsError) in try WNSSettings(hub: name, from: reader) } ?? nil
-    maximumConnections = (
-      try reader.read(APNsSettings.keys, of: name.rawValue).maximumConnections, fcmKeys.maximumConnections
-    )
+    services = PushServiceList.all.compactMap { service in
+      reader.collect { () throws(SettingsError) in try service.init(hub: name, from: reader) }
+    }
+  }
+
+  /// The settings of one push service if the hub has credentials for it.
+  func service<Service: PushServiceSettings>(_ type: Service.Type) -> Service? {
+    services.lazy.compactMap { $0 as? Service }.first(where: \.hasCredentials)
+  }
+
+  /// The most pushes of all workers in any 60 seconds, by platform.
+  var pushesPerMinute: [Platform: Int] {
+    services.reduce(into: [:]) { $0[type(of: $1).platform] = $1.pushesPerMinute }
   }
 }

@@ -1,5 +1,6 @@
 import FanfareCore
 import FrontEnd
+import PushServices
 package import SettingsTable
 
 /// The configuration of the product; every role reads and checks all of it.
@@ -87,18 +88,17 @@ extension Settings {
   /// The declarations of all keys, in the order of `deploy/fanfare.yaml`.
   ///
   /// A section that is missing here is read all the same, and a test finds it.
-  package static let declarations = [
-    LogSettings.keys.declaration, ConsoleSettings.keys.declaration, TracingSettings.keys.declaration,
-    SecretFile.declaration,
-    KafkaSettings.keys.declaration, KafkaSecuritySettings.keys.declaration, OAuthSettings.keys.declaration,
-    RegistrySettings.keys.declaration, RegistrySettings.databaseKeys.declaration,
-    LedgerSettings.keys.declaration, LedgerSettings.databaseKeys.declaration,
-    APISettings.keys.declaration, TLSSettings.keys.declaration, AzureSettings.keys.declaration,
-    AuthenticationSettings.keys.declaration, WorkerSettings.keys.declaration, OperationsSettings.keys.declaration,
-    keys.declaration, HubSettings.hubKeys.declaration, HubSettings.authenticationKeys.declaration,
-    TokenSettings.keys.declaration, HubSettings.certificateKeys.declaration, AzureHubSettings.keys.declaration,
-    QuotaKeys.keys.declaration,
-    APNsSettings.keys.declaration, FCMSettings.keys.declaration, WNSSettings.keys.declaration,
-    HookSettings.keys.declaration,
-  ]
+  package static let declarations =
+    [
+      LogSettings.keys.declaration, ConsoleSettings.keys.declaration, TracingSettings.keys.declaration,
+      SecretFile.declaration,
+      KafkaSettings.keys.declaration, KafkaSecuritySettings.keys.declaration, OAuthSettings.keys.declaration,
+      RegistrySettings.keys.declaration, RegistrySettings.databaseKeys.declaration,
+      LedgerSettings.keys.declaration, LedgerSettings.databaseKeys.declaration,
+      APISettings.keys.declaration, TLSSettings.keys.declaration, AzureSettings.keys.declaration,
+      AuthenticationSettings.keys.declaration, WorkerSettings.keys.declaration, OperationsSettings.keys.declaration,
+      keys.declaration, HubSettings.hubKeys.declaration, HubSettings.authenticationKeys.declaration,
+      TokenSettings.keys.declaration, HubSettings.certificateKeys.declaration, AzureHubSettings.keys.declaration,
+      QuotaKeys.keys.declaration,
+    ] + PushServiceList.all.map { $0.declaration } + [HookSettings.keys.declaration]
 }

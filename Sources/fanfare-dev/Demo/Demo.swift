@@ -5,6 +5,7 @@ import FrontEnd
 import Ledger
 import Logging
 import Operations
+import PushServices
 import PushSimulator
 import RDKafka
 import Registry
@@ -102,8 +103,7 @@ struct Demo {
     // The hub reads the simulator's directory, as in any deployment with a simulator.
     let keys = directory.appending(path: "simulator").path
     try simulator.credentials.write(to: keys, endpoints: endpoints)
-    let hub = try SimulatorDirectory(path: keys).configurations(of: .default)
-    let senders = try HubSettings.senders(apns: hub.apns, fcm: hub.fcm, wns: hub.wns, runtime: runtime)
+    let senders = try settings.hubs[0].senders(toSimulator: keys, runtime).map(\.sender)
 
     let client = settings.kafka.client
     let registry = try RegistryDatabase(SQLiteRegistryConfiguration(path: settings.registry.path))

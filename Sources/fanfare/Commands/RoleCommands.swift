@@ -1,4 +1,5 @@
 import ArgumentParser
+import PushServices
 import Roles
 
 /// `fanfare api`
@@ -27,7 +28,7 @@ struct WorkerCommand: ConfiguredCommand {
     abstract: "Consumes sends from Kafka, pushes them to APNs, FCM and WNS, and writes the outcomes.",
     discussion: """
       Needs kafka.bootstrapServers, registry.path or registry.postgres.url, and for each hub the credentials of its \
-      platforms (hub.NAME.apns.*, hub.NAME.fcm.*, hub.NAME.wns.*). Workers share the partitions: start as many as \
+      platforms (\(PushServiceList.sections.joined(separator: ", "))). Workers share the partitions: start as many as \
       needed. On SIGTERM a worker stops consuming, settles what is in flight within worker.drainSeconds, and ends with \
       status 0.
       """)

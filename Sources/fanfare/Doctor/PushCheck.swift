@@ -1,5 +1,6 @@
 import FanfareCore
 import Logging
+import PushServices
 import Roles
 
 /// The push services of a hub: TLS and credentials, by a push to a device that does not exist.
@@ -14,7 +15,7 @@ struct PushCheck {
 
   func findings() async -> [Finding] {
     let senders: [any PushSender]
-    do { senders = try hub.senders(Runtime(settings: settings, logger: logger)) } catch {
+    do { senders = try hub.senders(Runtime(settings: settings, logger: logger)).map(\.sender) } catch {
       // The check of the configuration has named it.
       return []
     }
@@ -23,15 +24,6 @@ struct PushCheck {
       var findings: [Finding] = []
       for await finding in group { findings.append(finding) }
       return findings.sorted { $0.area < $1.area }
-    }
-  }
-
-  /// A handle that no device has.
-  static func handle(of platform: Platform) -> String {
-    switch platform {
-    case .apns: String(repeating: "0", count: 64)
-    case .fcm: "fanfare-doctor"
-    default: "https://fanfare-doctor.notify.windows.com/?token=none"
     }
   }
 
@@ -90,7 +82,8 @@ struct PushCheck {
     let rendering: RenderedPush
     do { rendering = try sender.render(send) } catch { return error }
     let push = Push(
-      ticket: 1, id: PushID(send: send.id, registration: .random()), handle: Self.handle(of: sender.platform),
+      ticket: 1, id: PushID(send: send.id, registration: .random()),
+      handle: PushServiceList.absentHandle(of: sender.platform),
       rendering: rendering, expiresAt: now + patience)
     let (answers, continuation) = AsyncStream.makeStream(of: PushOutcome.self)
     sender.submit([push]) { results in

@@ -1,16 +1,19 @@
-import FanfareCore
-import PushServices
-import SettingsTable
+package import FanfareCore
+package import SettingsTable
 
-/// A hub's credentials and connections for APNs. It exists if `apns.keyFile` is set.
-struct APNsSettings: Sendable {
-  let configuration: APNsConfiguration
-  /// The key file, which exists if the settings do.
+/// A hub's credentials and connections for APNs.
+package struct APNsSettings: PushServiceSettings {
+  package static let platform = Platform.apns
+  package static let absentHandle = String(repeating: "0", count: 64)
+  package static var declaration: SettingsDeclaration { keys.declaration }
+
+  package let configuration: APNsConfiguration
+  /// Exists if the hub has credentials.
   private let keyFile: SecretFile?
   /// The key file and, if configured, the file with the key's id.
-  let files: [String]
+  package let files: [String]
   /// Whether the key's id comes from a file.
-  var hasKeyIDFile: Bool { files.count > 1 }
+  package var hasKeyIDFile: Bool { files.count > 1 }
 
   private static let standard = APNsConfiguration(
     hub: .default, keyID: "", teamID: "", privateKey: "", topic: "")
@@ -36,7 +39,7 @@ struct APNsSettings: Sendable {
 
   static let keys = SettingsSection("hub.NAME.apns", Keys())
 
-  init?(hub: HubName, from reader: SettingsReader) throws(SettingsError) {
+  package init(hub: HubName, from reader: SettingsReader) throws(SettingsError) {
     let prefix = "hub.\(hub).apns"
     let keys = try reader.read(Self.keys, of: hub.rawValue)
     let (keyFile, teamID, topic) = (keys.keyFile, keys.teamID, keys.topic)
@@ -55,15 +58,53 @@ struct APNsSettings: Sendable {
       for (name, value) in [("keyID", keyID), ("teamID", teamID), ("topic", topic)] where value != nil {
         throw SettingsError("\(prefix).keyFile", "is missing: \(name) is given without the .p8 file")
       }
-      return nil
+      return
     }
     for (name, value) in [("keyID", keyID), ("teamID", teamID), ("topic", topic)] where value == nil {
       throw SettingsError("\(prefix).\(name)", "is missing: APNs needs keyFile, keyID, teamID and topic")
     }
   }
 
+  package func sender(_ resources: SenderResources) throws -> RenewableSender {
+    let sender = try APNsSender(
+      configuration: configuration, clock: resources.clock, eventLoopGroup: resources.eventLoopGroup,
+      logger: resources.logger)
+    return RenewableSender(sender, files: files) {
+      let (key, id) = try readKey()
+      return try sender.use(privateKey: key, keyID: id)
+    }
+  }
+
+  package func sender(to simulator: SimulatorDirectory, _ resources: SenderResources) throws -> RenewableSender {
+    let files = [simulator.file("apns.p8"), simulator.file("apns.json")]
+    let ids = try simulator.decode(SimulatedIDs.self, files[1])
+    var configuration = APNsConfiguration(
+      hub: configuration.hub, keyID: ids.keyID, teamID: ids.teamID, privateKey: try simulator.text(files[0]),
+      topic: ids.bundleIDs.first ?? "")
+    let endpoints = try simulator.endpoints()
+    (configuration.host, configuration.port) = (endpoints.host, endpoints.apnsPort)
+    configuration.trustRoots = try simulator.authority()
+    configuration.maximumConnections = self.configuration.maximumConnections
+    let sender = try APNsSender(
+      configuration: configuration, clock: resources.clock, eventLoopGroup: resources.eventLoopGroup,
+      logger: resources.logger)
+    return RenewableSender(sender, files: files) {
+      try sender.use(
+        privateKey: simulator.text(files[0]), keyID: simulator.decode(SimulatedIDs.self, files[1]).keyID)
+    }
+  }
+
+  package func key(of field: String) -> String {
+    switch field {
+    case "privateKey": "keyFile"
+    case "keyID" where hasKeyIDFile: "keyIDFile"
+    case "trustRoots": "trustRootsFile"
+    default: field
+    }
+  }
+
   /// Reads the key and its id again. Throws when a file cannot be read.
-  func readKey() throws(SettingsError) -> (key: String, id: String) {
+  package func readKey() throws(SettingsError) -> (key: String, id: String) {
     let prefix = "hub.\(configuration.hub).apns"
     let key = try keyFile?.text() ?? ""
     return (key, hasKeyIDFile ? try Self.keyID(at: files[1], key: "\(prefix).keyIDFile") : configuration.keyID)
@@ -71,5 +112,18 @@ struct APNsSettings: Sendable {
 
   private static func keyID(at path: String, key: String) throws(SettingsError) -> String {
     try SettingsReader.contents(of: path, key: key).trimmingSuffix { $0.isWhitespace }
+  }
+}
+
+/// The ids that belong to the key of a simulated app.
+private struct SimulatedIDs: Decodable {
+  let keyID: String
+  let teamID: String
+  let bundleIDs: [String]
+
+  enum CodingKeys: String, CodingKey {
+    case keyID = "key_id"
+    case teamID = "team_id"
+    case bundleIDs = "bundle_ids"
   }
 }
