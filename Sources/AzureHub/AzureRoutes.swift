@@ -30,7 +30,7 @@ package struct AzureRoutes: ProtocolRoutes {
 
   private let configuration: AzureConfiguration
   private let operations: FrontEndOperations
-  private let routes: [AzureRoute]
+  private let routes: RouteTable<AzureRoute>
   /// By name in lower case.
   private let hubs: [String: HubName]
   private let fallback: HubName
@@ -40,12 +40,15 @@ package struct AzureRoutes: ProtocolRoutes {
     hubs = configuration.aliases.merging(operations.hubs.map { ($0.rawValue, $0) }) { $1 }
     fallback = operations.hubs.first { $0 == .default } ?? operations.hubs.first ?? .default
     let downloads = DownloadGate()
-    routes =
+    let routes =
       SendRoutes(operations).routes + TelemetryRoutes(operations: operations).routes
       + RegistrationRoutes(operations).routes + InstallationRoutes(operations: operations).routes
       + HubRoutes(operations: operations, credentials: configuration.credentials, changeable: configuration.changeable)
       .routes
       + JobRoutes(operations, configuration.jobs, downloads).routes + FeedbackRoutes(operations, downloads).routes
+    var table = RouteTable<AzureRoute>(answersHead: false)
+    for route in routes { table.add(route.method, "{hub}/\(route.pattern)", route) }
+    self.routes = table
   }
 
   package func pattern(of request: Exchange) -> String? {
@@ -54,23 +57,25 @@ package struct AzureRoutes: ProtocolRoutes {
       return isMarked(request) ? "/{hub}" : nil
     }
     guard isMarked(request) || !configuration.prefix.isEmpty || isOfHub(target) else { return nil }
-    return find(request.method, target)?.route.pattern ?? "/{hub}/{other}"
+    guard case .found(_, let pattern, _) = routes.find(request.method, target.normal) else { return "/{hub}/{other}" }
+    return pattern
   }
 
   package func respond(to request: Exchange) async throws -> Answer {
     guard let target = AzureTarget(path: request.path, prefix: configuration.prefix) else {
-      throw Refusal(.notFound, "No service is hosted at the specified address.")
+      throw Self.refusal(of: .unknownPath)
     }
     let (method, field) = (request.method, request.headers[.authorization])
-    let found = find(method, target)
+    let match = routes.find(method, target.normal)
+    let route: AzureRoute? = if case .found(let found, _, _) = match { found } else { nil }
     let hub = hubs[target.hub.lowercased()]
-    let azure = try AzureRequest(request, target, hub: hub, parameters: found?.parameters ?? [])
+    let azure = try AzureRequest(request, target, hub: hub, pattern: route?.pattern ?? "")
     let credentials = field.flatMap { field in
       SharedAccessToken.isToken(field)
         ? Credentials.signature(
           URLSignature(token: field, host: request.authority ?? "", path: String(request.path))) : nil
     }
-    if credentials == nil, let handle = found?.route.handleSigned, SignedURL.holds(for: azure, operations) {
+    if credentials == nil, let handle = route?.handleSigned, SignedURL.holds(for: azure, operations) {
       var response = try await handle(azure)
       AzureAnswer.complete(&response, of: request)
       return response
@@ -80,11 +85,11 @@ package struct AzureRoutes: ProtocolRoutes {
     var response = try await operations.admit(request, with: credentials, to: name, anyOf: []) { caller in
       if target.isOfHubs { return try list(azure, method, by: caller) }
       if hub == nil { throw refusal(ofUnknownHub: method, target, by: caller) }
-      guard let found else { throw refusal(of: target) }
-      guard found.route.right.isGranted(to: caller) else {
-        throw found.route.right == .manage ? AzureAnswer.lacksManage : AzureAnswer.lacksRight
+      guard let route else { throw Self.refusal(of: match) }
+      guard route.right.isGranted(to: caller) else {
+        throw route.right == .manage ? AzureAnswer.lacksManage : AzureAnswer.lacksRight
       }
-      return try await found.route.handle(azure, caller)
+      return try await route.handle(azure, caller)
     }
     AzureAnswer.complete(&response, of: request)
     return response
@@ -126,16 +131,6 @@ package struct AzureRoutes: ProtocolRoutes {
     return hubs[name] != nil && !Self.reserved.contains(name)
   }
 
-  private func find(_ method: HTTPRequest.Method, _ target: AzureTarget) -> (route: AzureRoute, parameters: [String])? {
-    matches(target).first { $0.route.method == method }
-  }
-
-  /// The routes of all methods that match, the most definite ones first.
-  private func matches(_ target: AzureTarget) -> [(route: AzureRoute, parameters: [String])] {
-    routes.compactMap { route in route.parameters(in: target.segments).map { (route, $0) } }
-      .sorted { $0.0.openness < $1.0.openness }
-  }
-
   /// A caller with a rule of all hubs may know which there are; any other one is refused as with a wrong token.
   private func refusal(
     ofUnknownHub method: HTTPRequest.Method, _ target: AzureTarget, by caller: Caller
@@ -147,11 +142,14 @@ package struct AzureRoutes: ProtocolRoutes {
       ? HubRoutes.fixed : Refusal(.notFound, "The hub does not exist.")
   }
 
-  private func refusal(of target: AzureTarget) -> Refusal {
-    let methods = matches(target).map(\.route.method)
-    guard !methods.isEmpty else { return Refusal(.notFound, "No service is hosted at the specified address.") }
-    var refusal = Refusal(.methodNotAllowed, "The specified HTTP verb is not supported here.")
-    refusal.allowedMethods = methods
-    return refusal
+  private static func refusal(of match: RouteTable<AzureRoute>.Match) -> Refusal {
+    switch match {
+    case .found, .unknownPath: return Refusal(.notFound, "No service is hosted at the specified address.")
+    case .unknownMethod: return Refusal(.notImplemented, "The specified HTTP verb is not supported here.")
+    case .otherMethods(let methods):
+      var refusal = Refusal(.methodNotAllowed, "The specified HTTP verb is not supported here.")
+      refusal.allowedMethods = methods
+      return refusal
+    }
   }
 }

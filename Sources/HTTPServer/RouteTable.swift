@@ -5,7 +5,7 @@ package import HTTPTypes
 /// A pattern is a path such as `api/sends/{id}`; a component in braces stands for any text. Of several patterns that
 /// match, one with a literal component comes before one with an open component in the same place. Repeated slashes and
 /// those at the end play no part. The last component may be `{name...}`, which stands for the rest of a path. GET routes
-/// answer HEAD too.
+/// answer HEAD too, unless the table is made without `answersHead`.
 package struct RouteTable<Route: Sendable>: Sendable {
   package enum Match: Sendable {
     case found(Route, pattern: String, PathParameters)
@@ -38,17 +38,16 @@ package struct RouteTable<Route: Sendable>: Sendable {
     let names: [String]
     var routes: [(method: HTTPRequest.Method, route: Route)] = []
 
-    func route(for method: HTTPRequest.Method) -> Route? {
-      routes.first { $0.method == method }?.route ?? (method == .head ? routes.first { $0.method == .get }?.route : nil)
-    }
+    func route(for method: HTTPRequest.Method) -> Route? { routes.first { $0.method == method }?.route }
   }
 
   private var nodes = [Node()]
   private var endpoints: [Endpoint] = []
   /// The texts of all literals, one after the other: looking at them counts no references.
   private var texts: [UInt8] = []
+  private let answersHead: Bool
 
-  package init() {}
+  package init(answersHead: Bool = true) { self.answersHead = answersHead }
 
   /// All routes with their methods and patterns, which begin with a slash.
   package var all: [(method: HTTPRequest.Method, pattern: String, route: Route)] {
@@ -95,13 +94,14 @@ package struct RouteTable<Route: Sendable>: Sendable {
       return HTTPRequest.Method.known.contains(method) ? .unknownPath : .unknownMethod
     }
     let endpoint = endpoints[index]
-    if let route = endpoint.route(for: method) {
+    let isHeadOfGet = answersHead && method == .head
+    if let route = endpoint.route(for: method) ?? (isHeadOfGet ? endpoint.route(for: .get) : nil) {
       return .found(route, pattern: endpoint.pattern, PathParameters(endpoint.names, open, in: target))
     }
     guard HTTPRequest.Method.known.contains(method) else { return .unknownMethod }
     var methods = endpoint.routes.map(\.method)
-    if methods.contains(.get) { methods.append(.head) }
-    return .otherMethods(methods.sorted { $0.rawValue < $1.rawValue })
+    if answersHead, methods.contains(.get) { methods.append(.head) }
+    return .otherMethods(methods)
   }
 
   /// Returns the endpoint of the rest of a path that begins at a byte.

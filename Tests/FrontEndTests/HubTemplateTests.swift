@@ -175,22 +175,22 @@ import Testing
         template: "goal", defaultLocale: "en", variants: ["en": Content(message: Message(title: title))], hub: .default,
         at: clock.now())
     }
-    #expect(templates.resolveAtOnce(content, in: .default) == nil)
+    #expect(try templates.known(content, in: .default) == nil)
     #expect(try await templates.resolve(content, in: .default) == content)
-    #expect(templates.resolveAtOnce(content, in: .default) == content)
+    #expect(try templates.known(content, in: .default) == content)
     for version in 1...2 {
       try await store("\(version)")
       clock.advance(by: .milliseconds(999))
-      #expect(templates.resolveAtOnce(content, in: .default)?.version == (version == 1 ? nil : 1))
+      #expect(try templates.known(content, in: .default)?.version == (version == 1 ? nil : 1))
       clock.advance(by: .milliseconds(1))
-      #expect(templates.resolveAtOnce(content, in: .default) == nil)
+      #expect(try templates.known(content, in: .default) == nil)
       let resolved = try await templates.resolve(content, in: .default)
       #expect(resolved == TemplateContent(name: "goal", version: version, properties: ["a": "b"]))
     }
     // Names of devices' templates that no template of a hub can have.
     let other = TemplateContent(name: "a b")
-    #expect(templates.resolveAtOnce(other, in: .default) == other)
-    #expect(templates.resolveAtOnce(TemplateContent(), in: .default) == TemplateContent())
+    #expect(try templates.known(other, in: .default) == other)
+    #expect(try templates.known(TemplateContent(), in: .default) == TemplateContent())
   }
 
   @Test func previewRendersForADeviceOrAPlatform() async throws {

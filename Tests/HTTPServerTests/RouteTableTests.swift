@@ -24,7 +24,7 @@ struct RouteTableTests {
     case .found(let route, let pattern, let parameters):
       let values = ["hub", "id", "platform", "handle"].compactMap { name in parameters[name].map { "\(name)=\($0)" } }
       return ([String(route), pattern] + values).joined(separator: " ")
-    case .otherMethods(let methods): return methods.map(\.rawValue).joined(separator: ", ")
+    case .otherMethods(let methods): return methods.map(\.rawValue).sorted().joined(separator: ", ")
     case .unknownPath: return "unknown path"
     case .unknownMethod: return "unknown method"
     }

@@ -19,9 +19,11 @@ struct AzureRequest: Sendable {
   /// Names in lower case.
   private let query: [(name: String, value: String)]
 
-  init(_ request: Exchange, _ target: AzureTarget, hub: HubName?, parameters: [String]) throws(Refusal) {
+  /// `pattern`: that of the route.
+  init(_ request: Exchange, _ target: AzureTarget, hub: HubName?, pattern: String) throws(Refusal) {
     original = request
-    (hubText, self.hub, prefix, self.parameters) = (target.hub, hub, target.prefix, parameters)
+    (hubText, self.hub, prefix) = (target.hub, hub, target.prefix)
+    parameters = zip(pattern.split(separator: "/"), target.segments).compactMap { $0.hasPrefix("{") ? $1 : nil }
     segments = target.segments
     query = try request.query().map { ($0.name.lowercased(), $0.value) }
   }
@@ -65,6 +67,14 @@ struct AzureTarget: Sendable {
   let hub: String
   /// Decoded.
   let segments: [String]
+
+  /// What routes are found by: hub and path in lower case, decoded but for the characters that divide a target.
+  var normal: RequestTarget {
+    let segments = ([hub.isEmpty ? "-" : hub] + segments).map {
+      $0.lowercased().replacing("/", with: "%2f").replacing("?", with: "%3f")
+    }
+    return RequestTarget("/" + segments.joined(separator: "/"))
+  }
 
   /// Whether it is the list of hubs, `/$Resources/NotificationHubs` or `/`, and no hub.
   var isOfHubs: Bool {

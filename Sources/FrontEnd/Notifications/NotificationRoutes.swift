@@ -44,7 +44,7 @@ struct NotificationRoutes: Sendable {
       let origin = SendOrigin(exchange, by: caller, at: clock.now())
       let submission = try Submission(
         notifying: named, on: platform, of: message, id: Identities.send(at: origin.receivedAt), from: origin)
-      if mailbox.take(submission, of: exchange, by: caller, state: nil) { return .taken }
+      if try mailbox.take(submission, of: exchange, by: caller, state: nil) { return .taken }
     }
     return .later { try await notify(named, on: platform, of: message, key, $0, by: caller) }
   }

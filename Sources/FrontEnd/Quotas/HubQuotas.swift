@@ -46,10 +46,13 @@ struct HubQuotas: Sendable {
     return try await gate.take(count, by: user, within: limit, at: now, asWhole: asWhole)
   }
 
-  /// Takes all permits of a rate if the front end has them. Otherwise returns false and takes none.
-  func takeAtOnce(_ count: Int, of name: QuotaName, by user: String, at now: UnixTime) -> Bool {
-    guard let limit = policy.limits(of: user).rate(name), let gate = gates[name] else { return true }
-    return gate.takeAtOnce(count, by: user, within: limit, at: now)
+  /// Takes what a send needs if the front end has it without the database: one permit of the rate of sends. Otherwise
+  /// returns false and takes nothing; then `SendAdmission` decides.
+  func takeHere(for submission: Submission) -> Bool {
+    let (sender, name) = (submission.send.sender ?? "", QuotaName.sends)
+    guard !submission.isHeld, !submission.send.isBroadcast || !limitsBroadcasts(of: sender) else { return false }
+    guard let limit = policy.limits(of: sender).rate(name), let gate = gates[name] else { return true }
+    return gate.takeHere(1, by: sender, within: limit, at: submission.receivedAt)
   }
 
   /// Throws the refusal that `charge` would give without asking the database. Takes nothing.

@@ -63,16 +63,11 @@ struct RateCaller {
       && ownArrival <= now.microseconds && blockedUntil <= now && failedUntil <= now
   }
 
-  /// Takes all of `count` permits if they are here. Otherwise returns false and takes none.
-  mutating func takeAtOnce(_ count: Int, _ limit: RateLimit, at now: UnixTime) -> Bool {
-    let here = permitsHere(limit, at: now)
-    guard here.count >= count else { return false }
-    use(count, here, limit, at: now)
-    return true
-  }
-
-  /// Takes `count` permits, `asWhole` all or none, or says what must be done before.
-  mutating func decide(_ count: Int, _ limit: RateLimit, at now: UnixTime, asWhole: Bool) -> Decision {
+  /// Takes `count` permits, `asWhole` all or none, or says what must be done before. A caller that has no time for a
+  /// reservation is told to wait for one.
+  mutating func decide(
+    _ count: Int, _ limit: RateLimit, at now: UnixTime, asWhole: Bool, mayReserve: Bool = true
+  ) -> Decision {
     let here = permitsHere(limit, at: now)
     let available = here.count
     func use(_ count: Int, isUnavailable: Bool = false) -> Decision {
@@ -90,7 +85,7 @@ struct RateCaller {
       guard asWhole || available == 0 else { return use(available, isUnavailable: hasFailed) }
       return hasFailed ? .unavailable : .refused(until: blockedUntil)
     }
-    guard !isReserving else { return .wait }
+    guard mayReserve, !isReserving else { return .wait }
     isReserving = true
     return .reserve(RateDemand(atLeast: need, atMost: max(count - available, limit.chunk)))
   }

@@ -72,9 +72,9 @@ final class RateGate: Sendable {
   /// Throws `RegistryError` if the database is unavailable.
   func wait(of user: String, within limit: RateLimit, at now: UnixTime) throws -> Int? {
     let key = Array(user.utf8)
-    // On a copy: a decision to reserve is not carried out.
+    // On a copy: nothing is taken.
     var caller = state.withLock { $0.callers[key] } ?? RateCaller()
-    switch caller.decide(1, limit, at: now, asWhole: true) {
+    switch caller.decide(1, limit, at: now, asWhole: true, mayReserve: false) {
     case .refused(let moment): return Self.seconds(until: moment, at: now)
     case .unavailable: throw RegistryError.withoutReservation
     case .admitted, .reserve, .wait: return nil
@@ -86,12 +86,9 @@ final class RateGate: Sendable {
   }
 
   /// Takes all of `count` permits if the front end has them. Otherwise returns false and takes none.
-  func takeAtOnce(_ count: Int, by user: String, within limit: RateLimit, at now: UnixTime) -> Bool {
-    let key = Array(user.utf8)
-    return state.withLock { state in
-      sweep(&state, at: now)
-      return state.callers[key, default: RateCaller()].takeAtOnce(count, limit, at: now)
-    }
+  func takeHere(_ count: Int, by user: String, within limit: RateLimit, at now: UnixTime) -> Bool {
+    let decision = decide(count, Array(user.utf8), limit, at: now, asWhole: true, mayReserve: false)
+    return if case .admitted = decision { true } else { false }
   }
 
   /// Returns permits of sends that were not accepted. The caller can use them at once, others after `takeReturns`.
@@ -124,11 +121,12 @@ final class RateGate: Sendable {
   }
 
   private func decide(
-    _ count: Int, _ key: [UInt8], _ limit: RateLimit, at now: UnixTime, asWhole: Bool
+    _ count: Int, _ key: [UInt8], _ limit: RateLimit, at now: UnixTime, asWhole: Bool, mayReserve: Bool = true
   ) -> RateCaller.Decision {
     state.withLock { state in
       sweep(&state, at: now)
-      return state.callers[key, default: RateCaller()].decide(count, limit, at: now, asWhole: asWhole)
+      return state.callers[key, default: RateCaller()].decide(
+        count, limit, at: now, asWhole: asWhole, mayReserve: mayReserve)
     }
   }
 

@@ -118,13 +118,3 @@ struct SendAdmission {
     for index in indices { refusals[index] = refusal }
   }
 }
-
-extension HubQuotas {
-  /// Takes what one send needs, if the front end has it without the database. Otherwise returns false and takes
-  /// nothing. That is one permit of the rate of sends.
-  func admitAtOnce(_ submission: Submission) -> Bool {
-    let sender = submission.send.sender ?? ""
-    return !submission.isHeld && (!submission.send.isBroadcast || !limitsBroadcasts(of: sender))
-      && takeAtOnce(1, of: .sends, by: sender, at: submission.receivedAt)
-  }
-}

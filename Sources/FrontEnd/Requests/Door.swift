@@ -92,7 +92,7 @@ struct Door: Application {
     case .otherMethods(let methods):
       exchange.pattern = Self.notFound
       var refusal = Refusal(.methodNotAllowed, "this path does not have the method \(exchange.method.rawValue)")
-      refusal.allowedMethods = methods
+      refusal.allowedMethods = methods.sorted { $0.rawValue < $1.rawValue }
       throw refusal
     }
   }

@@ -46,17 +46,14 @@ struct SendIntake: Sendable {
 
   /// Takes from the sender's quotas and makes the record, if the send needs nothing else than Kafka's acknowledgement.
   /// Otherwise returns nil and takes nothing. What it returns must be submitted.
-  func prepareAtOnce(_ submission: Submission, into hub: HubEntry) -> PreparedSend? {
-    guard !sink.refusesRecords, hasRoom() else { return nil }
-    do throws(Refusal) {
-      let record = try record(of: submission.send)
-      guard hub.quotas.admitAtOnce(submission) else { return nil }
-      return PreparedSend(
-        record: record, sender: submission.send.sender ?? "", receivedAt: submission.receivedAt,
-        acceptance: submission.acceptance)
-    } catch {
-      return nil
-    }
+  /// Throws the refusals that `accept` would give in any case.
+  func prepare(_ submission: Submission, into hub: HubEntry) throws(Refusal) -> PreparedSend? {
+    try requireRoom()
+    let record = try record(of: submission.send)
+    guard hub.quotas.takeHere(for: submission) else { return nil }
+    return PreparedSend(
+      record: record, sender: submission.send.sender ?? "", receivedAt: submission.receivedAt,
+      acceptance: submission.acceptance)
   }
 
   /// Counts a prepared send that was accepted. Otherwise gives back what it has taken, and throws why.

@@ -50,11 +50,12 @@ final class SendMailbox: Sendable {
   }
 
   /// Takes a send and its request, if the request has a slot and the sender's quotas allow the send without the database.
-  /// Otherwise returns false, and has taken nothing from them. Call it on the event loop.
-  func take(_ submission: Submission, of exchange: Exchange, by caller: Caller, state: SendReport.State?) -> Bool {
-    guard let slot = exchange.slot, let prepared = intake.prepareAtOnce(submission, into: caller.hub) else {
-      return false
-    }
+  /// Otherwise returns false, and has taken nothing from them. Throws a refusal of the send. Call it on the event loop.
+  func take(
+    _ submission: Submission, of exchange: Exchange, by caller: Caller, state: SendReport.State?
+  ) throws(Refusal) -> Bool {
+    guard let slot = exchange.slot, let prepared = try intake.prepare(submission, into: caller.hub)
+    else { return false }
     arriving.value.append(
       Entry(
         send: AcceptedSend(id: submission.send.id, hub: caller.hub, state: state), prepared: prepared, slot: slot,

@@ -49,8 +49,8 @@ struct SendRoutes: Sendable {
     let submission = try Submission(
       reading: body, from: SendOrigin(exchange, by: caller, at: now), isRepeatable: key != nil)
     if key == nil, !submission.isHeld, let mailbox = exchange.memory?.mailbox,
-      let resolved = submission.resolvedAtOnce(by: templates),
-      mailbox.take(resolved, of: exchange, by: caller, state: .accepted)
+      let resolved = try submission.resolvedFromMemory(of: templates),
+      try mailbox.take(resolved, of: exchange, by: caller, state: .accepted)
     {
       return .taken
     }

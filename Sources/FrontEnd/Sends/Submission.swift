@@ -71,10 +71,10 @@ struct Submission: Hashable, Sendable {
     return resolved(to: try await templates.resolve(template, in: send.hub))
   }
 
-  /// The same without waiting; nil if the store must be asked, or if the send is refused.
-  func resolvedAtOnce(by templates: HubTemplates) -> Submission? {
+  /// The same if the version is remembered; nil if the store must be asked.
+  func resolvedFromMemory(of templates: HubTemplates) throws(Refusal) -> Submission? {
     guard namesTemplate, let template = send.content.template else { return self }
-    return templates.resolveAtOnce(template, in: send.hub).map(resolved)
+    return try templates.known(template, in: send.hub).map(resolved)
   }
 
   /// Returns a part of the same send: for some of its devices, held until a moment.

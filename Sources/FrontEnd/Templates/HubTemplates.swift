@@ -38,8 +38,8 @@ final class HubTemplates: Sendable {
   ///
   /// Throws `.impossible` if it names a version that does not exist or is no longer usable, and the error of the store.
   func resolve(_ content: TemplateContent, in hub: HubName) async throws -> TemplateContent {
+    if let known = try known(content, in: hub) { return known }
     guard let key = try Self.key(of: content, in: hub) else { return content }
-    if let entry = entry(of: key) { return try Self.content(content, entry.version) }
     let (knownAt, changes) = (clock.now(), state.withLock(\.changes))
     let template = try await store.template(key.name, version: key.version, hub: hub)
     let version = template.flatMap { $0.isUsable(at: knownAt) ? $0.version : nil }
@@ -53,15 +53,11 @@ final class HubTemplates: Sendable {
     return try Self.content(content, version)
   }
 
-  /// The same without waiting; nil if the store must be asked, or if the send is refused.
-  func resolveAtOnce(_ content: TemplateContent, in hub: HubName) -> TemplateContent? {
-    do throws(Refusal) {
-      guard let key = try Self.key(of: content, in: hub) else { return content }
-      guard let entry = entry(of: key) else { return nil }
-      return try Self.content(content, entry.version)
-    } catch {
-      return nil
-    }
+  /// What `resolve` returns without asking the store; nil if it must.
+  func known(_ content: TemplateContent, in hub: HubName) throws(Refusal) -> TemplateContent? {
+    guard let key = try Self.key(of: content, in: hub) else { return content }
+    guard let entry = entry(of: key) else { return nil }
+    return try Self.content(content, entry.version)
   }
 
   /// Forgets everything, since a template was changed.
