@@ -110,7 +110,7 @@ import Worker
         }
       }
     }
-    // On a busy machine no report may arrive while the check listens, or late ones alone.
+    // On a busy machine no report may arrive while the check listens, or late ones alone, which add to the difference.
     var findings: [Finding] = []
     while findings.count != 1 || findings.first?.level != .warning {
       findings = await ClockCheck(settings: settings, logger: TestKafka.quietLogger).findings()
@@ -119,7 +119,7 @@ import Worker
     _ = await reporting.result
     await producer.close(timeout: .seconds(1))
     await running.value
-    #expect(findings.first?.detail.hasPrefix("the clock of ledger 8 on two differs by 9") == true, "\(findings)")
+    #expect(findings.first?.detail.hasPrefix("the clock of ledger 8 on two differs by ") == true, "\(findings)")
   }
 
   @Test func unreachableDatabaseIsFoundWithoutItsPassword() async throws {
