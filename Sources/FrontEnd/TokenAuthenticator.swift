@@ -27,7 +27,7 @@ package final class TokenAuthenticator: Authenticator {
   private let hub: HubName
   private let clock: any WallClock
   private let secret = SymmetricKey(size: .bits256)
-  private let remembered = Mutex(RecentEntries<[UInt8], Entry>(capacity: TokenAuthenticator.capacity))
+  private let remembered = Mutex(ExpiringCache<[UInt8], Entry, UnixTime>(capacity: TokenAuthenticator.capacity))
   private let refused: [TokenRefusal: Counter]
 
   /// The keys must run as a service.
@@ -58,8 +58,8 @@ package final class TokenAuthenticator: Authenticator {
     guard token.utf8.count <= JSONWebToken.maximumSize else { return refuse(.malformed) }
     let now = clock.now()
     let digest = Array(HMAC<SHA256>.authenticationCode(for: Array(token.utf8), using: secret))
-    if let generation = keys.generation(at: now), let entry = remembered.withLock({ $0[digest] }),
-      entry.generation == generation, now < entry.until
+    if let generation = keys.generation(at: now), let entry = remembered.withLock({ $0.value(digest, at: now) }),
+      entry.generation == generation
     {
       return principal(of: entry)
     }
@@ -87,7 +87,7 @@ package final class TokenAuthenticator: Authenticator {
       let principal = Principal(user: identity.user, scopes: policy.scopes(of: identity))
       let entry = Entry(
         principal: principal, until: min(identity.expiresAt, now + Self.memory), generation: generation)
-      remembered.withLock { $0[digest] = entry }
+      remembered.withLock { $0.insert(entry, for: digest, from: now, to: entry.until) }
       return self.principal(of: entry)
     } catch {
       return refuse(error)

@@ -138,20 +138,6 @@ import Testing
     #expect(logins.budgets <= 100)
   }
 
-  @Test func recentSetForgetsInBoundedTimeAndMemory() {
-    let start = ContinuousClock.now
-    var recent = RecentSet(capacity: 100, lifetime: .seconds(10), now: start)
-    func remembers(_ digest: Int, after seconds: Int) -> Bool { recent.contains(digest, at: start + .seconds(seconds)) }
-    recent.insert(1, at: start)
-    #expect(remembers(1, after: 10), "at least the lifetime")
-    #expect(!remembers(1, after: 20))
-    recent.insert(2, at: start + .seconds(20))
-    #expect(!remembers(2, after: 60))
-    for number in 0..<1000 { recent.insert(number, at: start + .seconds(60)) }
-    #expect((0..<1000).count { remembers($0, after: 60) } <= 100)
-    #expect(remembers(999, after: 60))
-  }
-
   /// A name alone, which anybody may know, does not make a caller known.
   @Test func userIsKnownOnlyAtTheAddressThatAuthenticatedIt() async throws {
     let seen = OriginRecorder()

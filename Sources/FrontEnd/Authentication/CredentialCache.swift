@@ -1,4 +1,5 @@
 import Crypto
+import FanfareCore
 import FoundationEssentials
 import Synchronization
 
@@ -9,49 +10,35 @@ import Synchronization
 /// their HMAC under a key that never leaves the process.
 final class CredentialCache: Sendable {
   /// Until when the credentials may be used without asking again; nil if they are wrong.
-  private typealias Outcome = Result<ContinuousClock.Instant?, AuthenticationError>
-
-  private enum Entry {
-    case valid(until: ContinuousClock.Instant, atMost: ContinuousClock.Instant)
-    /// Being checked; others wait for the outcome.
-    case pending([CheckedContinuation<Outcome?, Never>])
-  }
+  private typealias Outcome = Result<Moment?, AuthenticationError>
+  typealias Moment = ContinuousClock.Instant
 
   private struct State {
-    var entries: [[UInt8]: Entry] = [:]
+    /// Until when, unless they are used, and until when at most.
+    var valid: ExpiringCache<[UInt8], (until: Moment, last: Moment), Moment>
+    /// Being checked; others wait for the outcome.
+    var pending: [[UInt8]: [CheckedContinuation<Outcome?, Never>]] = [:]
     var generation = 0
 
     /// Forgets the results of earlier versions of the users.
     mutating func advance(to generation: Int) {
       guard generation > self.generation else { return }
       self.generation = generation
-      entries = entries.filter { if case .pending = $0.value { true } else { false } }
-    }
-
-    /// Makes room for one entry: removes expired entries first, then arbitrary ones.
-    mutating func makeRoom(capacity: Int, at moment: ContinuousClock.Instant) {
-      guard entries.count >= capacity else { return }
-      entries = entries.filter { if case .valid(let until, _) = $0.value { until > moment } else { true } }
-      while entries.count >= capacity {
-        let victim = entries.first { if case .valid = $0.value { true } else { false } }
-        guard let victim else { return }
-        entries.removeValue(forKey: victim.key)
-      }
+      valid.removeAll()
     }
   }
 
   private let secret = SymmetricKey(size: .bits256)
-  private let capacity: Int
   private let timeToLive: Duration
   private let limit: Duration
   private let now: @Sendable () -> ContinuousClock.Instant
-  private let state = Mutex(State())
+  private let state: Mutex<State>
 
   /// Remembers at most `capacity` credentials.
   init(
     capacity: Int, timeToLive: Duration, limit: Duration, now: @escaping @Sendable () -> ContinuousClock.Instant
   ) {
-    self.capacity = capacity
+    state = Mutex(State(valid: ExpiringCache(capacity: capacity)))
     self.timeToLive = timeToLive
     self.limit = limit
     self.now = now
@@ -72,10 +59,12 @@ final class CredentialCache: Sendable {
     let moment = now()
     let known = state.withLock { state -> ContinuousClock.Instant? in
       state.advance(to: generation)
-      guard case .valid(let until, let last) = state.entries[key], until > moment else { return nil }
+      guard let (until, last) = state.valid.value(key, at: moment) else { return nil }
       // Written once a second at most: many requests with the same credentials follow one another.
       let extended = min(moment + timeToLive, last)
-      if extended - until >= .seconds(1) { state.entries[key] = .valid(until: extended, atMost: last) }
+      if extended - until >= .seconds(1) {
+        state.valid.insert((extended, last), for: key, from: moment, to: extended)
+      }
       return extended
     }
     if let known { return min(known, moment + timeToLive / 10) }
@@ -95,12 +84,11 @@ final class CredentialCache: Sendable {
   private func join(_ key: [UInt8]) async -> Outcome? {
     await withCheckedContinuation { continuation in
       let isWaiting = state.withLock { state in
-        guard case .pending(var waiting) = state.entries.removeValue(forKey: key) else {
-          state.entries[key] = .pending([])
+        guard state.pending[key] != nil else {
+          state.pending[key] = []
           return false
         }
-        waiting.append(continuation)
-        state.entries[key] = .pending(waiting)
+        state.pending[key]?.append(continuation)
         return true
       }
       if !isWaiting { continuation.resume(returning: nil) }
@@ -109,13 +97,12 @@ final class CredentialCache: Sendable {
 
   private func settle(_ key: [UInt8], _ outcome: Outcome, generation: Int) {
     let moment = now()
-    let waiting: [CheckedContinuation<Outcome?, Never>] = state.withLock { state in
-      guard case .pending(let waiting) = state.entries.removeValue(forKey: key) else { return [] }
+    let waiting = state.withLock { state in
       if case .success(.some) = outcome, generation == state.generation {
-        state.makeRoom(capacity: capacity, at: moment)
-        state.entries[key] = .valid(until: moment + min(timeToLive, limit), atMost: moment + limit)
+        let until = moment + min(timeToLive, limit)
+        state.valid.insert((until, moment + limit), for: key, from: moment, to: until)
       }
-      return waiting
+      return state.pending.removeValue(forKey: key) ?? []
     }
     for continuation in waiting { continuation.resume(returning: outcome) }
   }

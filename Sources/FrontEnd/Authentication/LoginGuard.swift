@@ -43,7 +43,7 @@ final class LoginGuard: Sendable {
     /// The theoretical arrival time of the next failure, by the digest of an address, a user, or a user at an address.
     var arrivals: [Int: ContinuousClock.Instant] = [:]
     /// The digests of users at addresses.
-    var known: RecentSet
+    var known: ExpiringCache<Int, Void, ContinuousClock.Instant>
   }
 
   private let limits: LoginLimits
@@ -51,8 +51,7 @@ final class LoginGuard: Sendable {
 
   init(limits: LoginLimits) {
     self.limits = limits
-    state = Mutex(
-      State(known: RecentSet(capacity: limits.capacity, lifetime: limits.knownLifetime, now: limits.now())))
+    state = Mutex(State(known: ExpiringCache(capacity: limits.capacity)))
   }
 
   /// The number of budgets that are remembered, including some that are whole again.
@@ -72,7 +71,7 @@ final class LoginGuard: Sendable {
     }
     let now = limits.now()
     let admission: Result<Admission, Refusal> = state.withLock { state in
-      if state.known.contains(pair, at: now) { return .success(.known(pair)) }
+      if state.known.value(pair, at: now) != nil { return .success(.known(pair)) }
       let user = KeyedDigest.make {
         $0.combine(hub)
         $0.combine(exactly: basic.user)
@@ -92,7 +91,7 @@ final class LoginGuard: Sendable {
   /// Whether a login of the user at its address would be admitted as that of a known one.
   func isKnown(_ login: Int) -> Bool {
     let now = limits.now()
-    return state.withLock { $0.known.contains(login, at: now) }
+    return state.withLock { $0.known.value(login, at: now) != nil }
   }
 
   /// Records that the credentials were right.
@@ -101,7 +100,7 @@ final class LoginGuard: Sendable {
     abandon(admission)
     let now = limits.now()
     state.withLock { state in
-      state.known.insert(pair, at: now)
+      state.known.insert((), for: pair, from: now, to: now + limits.knownLifetime)
       state.arrivals[pair] = nil
     }
   }
@@ -125,7 +124,7 @@ final class LoginGuard: Sendable {
     case .known(let pair):
       state.withLock { state in
         take(pair, limits.perUser, &state, at: now)
-        if wait(for: pair, limits.perUser, state, at: now) > .zero { state.known.remove(pair) }
+        if wait(for: pair, limits.perUser, state, at: now) > .zero { state.known[pair] = nil }
       }
     case .unguessable(let address):
       let network = address.network

@@ -19,7 +19,7 @@ struct HubQuotas: Sendable {
   private let store: any CallerQuotaStore
   private let gates: [QuotaName: RateGate]
   private let refused: [QuotaName: Counter]
-  private let recentRefusals = RecentRefusals()
+  private let recent = RecentRefusals()
 
   init(_ policy: QuotaPolicy, hub: HubName, store: any CallerQuotaStore) {
     (self.policy, self.hub, self.store) = (policy, hub, store)
@@ -117,10 +117,11 @@ struct HubQuotas: Sendable {
   func open(_ send: SendID, by user: String, until end: UnixTime, at now: UnixTime) async throws {
     let limit = policy.limits(of: user).openBroadcasts
     guard limit > 0 else { return }
-    guard !recentRefusals.contains(user, at: now),
+    let caller = Array(user.utf8)
+    guard recent.refusals.withLock({ $0.value(caller, at: now) }) == nil,
       try await store.open(BroadcastID(hub: hub, send: send), by: user, until: end, limit: limit, at: now)
     else {
-      recentRefusals.add(user, at: now)
+      recent.refusals.withLock { $0.insert((), for: caller, from: now, to: now + .seconds(1)) }
       throw refusal(.openBroadcasts)
     }
   }
@@ -150,20 +151,5 @@ struct HubQuotas: Sendable {
 
 /// The callers whose broadcasts were refused in the last second: the database need not count theirs again.
 private final class RecentRefusals: Sendable {
-  private static let capacity = 4096
-  private let moments = Mutex<[[UInt8]: UnixTime]>([:])
-
-  func contains(_ user: String, at now: UnixTime) -> Bool {
-    moments.withLock { moments in
-      guard !moments.isEmpty, let moment = moments[Array(user.utf8)] else { return false }
-      return (.zero..<Duration.seconds(1)).contains(now - moment)
-    }
-  }
-
-  func add(_ user: String, at now: UnixTime) {
-    moments.withLock { moments in
-      if moments.count >= Self.capacity { moments.removeAll() }
-      moments[Array(user.utf8)] = now
-    }
-  }
+  let refusals = Mutex(ExpiringCache<[UInt8], Void, UnixTime>(capacity: 4096))
 }

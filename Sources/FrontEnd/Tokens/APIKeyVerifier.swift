@@ -31,9 +31,9 @@ final class APIKeyVerifier: Sendable {
   }
 
   private struct State {
-    var known = RecentEntries<String, Known>(capacity: APIKeyVerifier.capacity)
-    /// When the store answered that there is no such key.
-    var unknown = RecentEntries<String, UnixTime>(capacity: APIKeyVerifier.capacity)
+    var known = ExpiringCache<String, Known, UnixTime>(capacity: APIKeyVerifier.capacity)
+    /// The store has answered that there is no such key.
+    var unknown = ExpiringCache<String, Void, UnixTime>(capacity: APIKeyVerifier.capacity)
     /// The requests that wait for each look-up in progress.
     var pending: [String: [CheckedContinuation<Outcome?, Never>]] = [:]
     /// Look-ups in progress of keys that are not known, by the network of the first caller.
@@ -108,7 +108,7 @@ final class APIKeyVerifier: Sendable {
       state.pending[id] = []
       return .lookUp(known)
     }
-    if let answeredAt = state.unknown[id], now >= answeredAt, now - answeredAt < lifetime { return .answer(nil) }
+    if state.unknown.value(id, at: now) != nil { return .answer(nil) }
     guard state.pending[id] == nil else { return .join }
     let own = state.strangers[network, default: 0]
     guard own < maximumStrangersPerNetwork, state.strangers.values.reduce(0, +) < maximumStrangers else {
@@ -147,7 +147,8 @@ final class APIKeyVerifier: Sendable {
     let waiting = state.withLock { state in
       if known == nil, let own = state.strangers[network] { state.strangers[network] = own == 1 ? nil : own - 1 }
       state.known[id] = next
-      state.unknown[id] = if case .success(nil) = outcome { now } else { nil }
+      state.unknown[id] = nil
+      if case .success(nil) = outcome { state.unknown.insert((), for: id, from: now, to: now + Self.lifetime) }
       return state.pending.removeValue(forKey: id) ?? []
     }
     for continuation in waiting { continuation.resume(returning: outcome) }

@@ -117,21 +117,4 @@ import Testing
     #expect(find("a", &state, after: 3700) == "found 1")
     #expect(state.failure == nil)
   }
-
-  @Test func recentEntriesAreBoundedAndKeepWhatIsUsed() {
-    var entries = RecentEntries<Int, Int>(capacity: 100)
-    for number in 0..<10_000 {
-      entries[number] = number
-      let used = entries[0]
-      #expect(used == 0)
-      #expect(entries.count <= 101)
-    }
-    let found = [1, 9_960, 9_999].map { entries[$0] }
-    #expect(found == [nil, 9_960, 9_999])
-    entries[0] = nil
-    let removed = entries[0]
-    #expect(removed == nil)
-    entries.removeAll()
-    #expect(entries.count == 0)
-  }
 }
