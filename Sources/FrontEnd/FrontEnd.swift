@@ -36,7 +36,7 @@ package final class FrontEnd: Service {
     package var sink: any SendSink
     /// Whether the sends topic has room for more. Called for every send; must not block.
     package var hasRoom: @Sendable () -> Bool
-    /// Records refusals, steering and removals.
+    /// Records refusals, controls and removals.
     package var security: SecurityLog
     package var clock: any WallClock
     /// The reports of all processes about themselves; nil if this front end does not read it.

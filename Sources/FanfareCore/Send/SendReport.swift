@@ -24,7 +24,7 @@ package struct SendReport: Hashable, Sendable {
   package let sender: String?
   /// `Audience.text`; nil if it is unknown. It does not contain handles.
   package let audience: String?
-  /// Whether it may be of any size and can be steered; see `Audience.isBroadcast`.
+  /// Whether it may be of any size and can be controlled; see `Audience.isBroadcast`.
   package let isBroadcast: Bool
   /// When it is due; nil unless it is scheduled.
   package let sendAt: UnixTime?

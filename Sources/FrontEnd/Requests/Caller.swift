@@ -1,6 +1,6 @@
 package import FanfareCore
 
-/// An authenticated user in a hub, and what it may see, steer and send.
+/// An authenticated user in a hub, and what it may see, control and send.
 /// User names are compared by bytes: Unicode-equivalent names are different users.
 package struct Caller: Sendable {
   package let user: String

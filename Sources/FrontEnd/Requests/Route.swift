@@ -3,8 +3,8 @@ import HTTPTypes
 
 /// A route of the front end: what it answers, to whom, and what a request costs.
 ///
-/// The list of routes and `AccessControl` decide what a caller may do. What a scope lets a caller see or steer of others,
-/// and which audiences it may send to, is decided by `Caller`.
+/// The list of routes and `AccessControl` decide what a caller may do. What a scope lets a caller see or control of
+/// others, and which audiences it may send to, is decided by `Caller`.
 struct Route: Sendable {
   typealias Begin = @Sendable (Exchange, Caller) throws -> Reply
 

@@ -14,7 +14,7 @@ struct TrackingRoutes: Sendable {
   let clock: any WallClock
   let maximumBodySize: Int
 
-  /// Callers may always see and steer their own sends, whatever their scopes.
+  /// Callers may always see and control their own sends, whatever their scopes.
   var routes: [Route] {
     [
       Route(.get, "api/sends", []) { try await list($0, by: $1) },
@@ -22,15 +22,15 @@ struct TrackingRoutes: Sendable {
         let report = try await report(exchange, for: caller) { caller.maySee($0) }
         return try await answer(with: report)
       },
-      steering("pause", .paused), steering("resume", .running), steering("cancel", .cancelled),
+      controlling("pause", .paused), controlling("resume", .running), controlling("cancel", .cancelled),
       Route(.post, "api/sends/{id}/rate", []) { try await limit($0, by: $1) },
     ]
   }
 
-  private func steering(_ verb: String, _ state: BroadcastControl.State) -> Route {
+  private func controlling(_ verb: String, _ state: BroadcastControl.State) -> Route {
     Route(.post, "api/sends/{id}/\(verb)", []) { exchange, caller in
-      let report = try await steerable(exchange, by: caller)
-      let answer = try await steer(report, state)
+      let report = try await controllable(exchange, by: caller)
+      let answer = try await control(report, state)
       access.security.record(
         .sendSteered, for: exchange, by: caller,
         details: ["send.id": report.id.description, "state": state.rawValue, "own": "\(caller.owns(report))"])
@@ -39,7 +39,7 @@ struct TrackingRoutes: Sendable {
   }
 
   private func limit(_ exchange: Exchange, by caller: Caller) async throws -> Answer {
-    let report = try await steerable(exchange, by: caller)
+    let report = try await controllable(exchange, by: caller)
     try MediaType.json.require(of: exchange)
     let rate = try BroadcastRate(reading: try await exchange.bytes(upTo: maximumBodySize))
     let answer = try await limit(report, to: rate)
@@ -52,8 +52,8 @@ struct TrackingRoutes: Sendable {
     return answer
   }
 
-  /// Returns the send of the path's id if the caller may steer it.
-  private func steerable(_ exchange: Exchange, by caller: Caller) async throws -> SendReport {
+  /// Returns the send of the path's id if the caller may control it.
+  private func controllable(_ exchange: Exchange, by caller: Caller) async throws -> SendReport {
     let report = try await report(exchange, for: caller) { caller.maySee($0) || caller.mayOperate }
     if !caller.owns(report) { try caller.require(anyOf: [.operate]) }
     return report
@@ -87,8 +87,8 @@ struct TrackingRoutes: Sendable {
   /// Pauses, resumes or cancels a send. The answer has the requested state; anything else is a conflict.
   ///
   /// The status is 202 while it is unknown whether the request came in time.
-  private func steer(_ report: SendReport, _ state: BroadcastControl.State) async throws -> Answer {
-    if report.state == .scheduled { return try await steerScheduled(report, state) }
+  private func control(_ report: SendReport, _ state: BroadcastControl.State) async throws -> Answer {
+    if report.state == .scheduled { return try await controlScheduled(report, state) }
     // A caller that missed the answer to its first request may cancel again.
     if report.state == .cancelled, state == .cancelled { return try await answer(with: report) }
     guard report.state == .accepted else { throw Self.alreadyEnded }
@@ -106,7 +106,7 @@ struct TrackingRoutes: Sendable {
     }
     let held = try await broadcasts.control(broadcast, BroadcastControl(state, because: .caller), at: now)
     guard held.state == state else { throw Refusal(.alreadyEnded, "the send was cancelled before") }
-    return try await steered(report, broadcast, at: now)
+    return try await controlled(report, broadcast, at: now)
   }
 
   /// Changes the rate of a broadcast that has not ended. Workers take it up with their next look at the control.
@@ -121,10 +121,10 @@ struct TrackingRoutes: Sendable {
     }
     let held = try await broadcasts.limit(broadcast, to: rate, at: now)
     guard held.state != .cancelled else { throw Refusal(.alreadyEnded, "the send was cancelled before") }
-    return try await steered(report, broadcast, at: now)
+    return try await controlled(report, broadcast, at: now)
   }
 
-  private func steered(_ report: SendReport, _ broadcast: BroadcastID, at now: UnixTime) async throws -> Answer {
+  private func controlled(_ report: SendReport, _ broadcast: BroadcastID, at now: UnixTime) async throws -> Answer {
     let progress = try await broadcasts.progress(of: broadcast, at: now)
     var answer = Answer.json(report.json(progress: progress, at: now), isPrivate: true)
     // Without pages a worker has not begun, and will respect the request; or the audience is small enough for a single
@@ -133,7 +133,7 @@ struct TrackingRoutes: Sendable {
     return answer
   }
 
-  private func steerScheduled(_ report: SendReport, _ requested: BroadcastControl.State) async throws -> Answer {
+  private func controlScheduled(_ report: SendReport, _ requested: BroadcastControl.State) async throws -> Answer {
     let state: ScheduledSend.State =
       switch requested {
       case .running: .held

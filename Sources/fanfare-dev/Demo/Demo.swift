@@ -67,7 +67,7 @@ struct Demo {
   /// The scopes of the guests, who try out everything.
   private static let scopes = "device,send:user,send:tag,send:broadcast,send:device,send:native"
 
-  /// The user who may see and steer everything; the password is the name.
+  /// The user who may see and control everything; the password is the name.
   static let operatorName = "operator"
 
   /// A line that leads to the operations page.
