@@ -94,6 +94,8 @@ import Testing
     ("<?xml version=\"1.0\"?>\n<!-- <badge/> --><?pi > ?><tile/>", "wns/tile"),
     ("<!DOCTYPE badge><badge value='1'/>", "wns/badge"),
     ("<!DOCTYPE toast SYSTEM \"a>b\" [<!ENTITY x '>'>]>\n<toast launch=''/>", "wns/toast"),
+    ("<!DOCTYPE toast [<!-- it's > --><?pi '?><!ENTITY x '<'>]><toast/>", "wns/toast"),
+    ("<!DOCTYPE toast [<!-- it's ><toast/>", "wns/raw"),
     ("\u{FEFF}<!----><toast/>", "wns/toast"), ("<!--<toast/>-->", "wns/raw"), ("<!-- <toast/>", "wns/raw"),
     ("<?<toast/>", "wns/raw"), ("<!DOCTYPE <toast/>", "wns/raw"), ("<!--->-->", "wns/raw"), ("<toasts/>", "wns/raw"),
     ("text <toast/>", "wns/raw"), ("", "wns/raw"),

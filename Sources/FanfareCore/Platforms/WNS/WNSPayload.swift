@@ -126,23 +126,33 @@ extension Substring.UTF8View {
 
   /// Removes a document type with its quoted texts and its internal subset. Returns false if it has no end.
   fileprivate mutating func skipDocumentType() -> Bool {
-    var quote: UInt8?
+    var rest = self
     var depth = 0
-    for index in indices {
-      let byte = self[index]
-      switch (byte, quote) {
-      case (let byte, let open?): if byte == open { quote = nil }
-      case (UInt8(ascii: "\""), nil), (UInt8(ascii: "'"), nil): quote = byte
-      case (UInt8(ascii: "<"), nil): depth += 1
-      case (UInt8(ascii: ">"), nil):
-        depth -= 1
-        guard depth == 0 else { continue }
-        self = self[self.index(after: index)...]
+    while let byte = rest.first {
+      // A quotation mark in a comment or an instruction opens no text.
+      let hasEnd =
+        switch byte {
+        case UInt8(ascii: "\""): rest.skip(past: "\"", from: 1)
+        case UInt8(ascii: "'"): rest.skip(past: "'", from: 1)
+        case _ where rest.starts(with: "<!--".utf8): rest.skip(past: "-->", from: 4)
+        case _ where rest.starts(with: "<?".utf8): rest.skip(past: "?>")
+        default: rest.popFirst(into: &depth)
+        }
+      guard hasEnd else { return false }
+      if depth == 0 {
+        self = rest
         return true
-      default: continue
       }
     }
     return false
+  }
+
+  /// Removes a byte that is not quoted, and counts the markup that is open.
+  private mutating func popFirst(into depth: inout Int) -> Bool {
+    let byte = popFirst()
+    if byte == UInt8(ascii: "<") { depth += 1 }
+    if byte == UInt8(ascii: ">") { depth -= 1 }
+    return true
   }
 }
 
