@@ -90,10 +90,16 @@ import Testing
   }
 
   @Test func describedEnumsEqualTheCode() {
+    let names = Platform.allCases.flatMap { [$0.name] + $0.vocabulary.aliases }
+    let kinds = Platform.allCases.flatMap { [$0.name] + $0.vocabulary.aliases + [$0.vocabulary.system] }
     for (schema, member, words) in [
       ("DeadLetterReason", nil, DeadLetter.Reason.allCases.map(\.rawValue)),
       ("SendState", nil, SendReport.State.allCases.map(\.rawValue)),
       ("Platform", nil, Platform.allCases.map(\.name)),
+      ("PlatformName", nil, names),
+      ("Device", "platform", kinds),
+      ("InstalledDevice", "platform", kinds),
+      ("PushHeader", nil, Set(Platform.allCases.flatMap { $0.vocabulary.headers }).sorted()),
       ("Outcome", nil, DeviceResult.Outcome.allCases.map(\.rawValue)),
       ("BroadcastProgress", "course", BroadcastControl.State.allCases.map(\.rawValue)),
       ("BroadcastProgress", "cause", BroadcastControl.Cause.allCases.map(\.rawValue)),
@@ -103,6 +109,13 @@ import Testing
       let whole = document.target(of: "#/components/schemas/\(schema)")
       let part = if let member { whole?["properties"]?[member] } else { whole }
       #expect(part?["enum"]?.elements == words.map(JSON.string), "\(schema) \(member ?? "")")
+    }
+    for (schema, member, words) in [
+      ("Native", nil, names + ["headers"]), ("SendStanding", "counts", Platform.allCases.map(\.name)),
+    ] as [(String, String?, [String])] {
+      let whole = document.target(of: "#/components/schemas/\(schema)")?["properties"]
+      let members = (member.map { whole?[$0]?["properties"] } ?? whole)?.members
+      #expect(Set((members ?? [:]).keys) == Set(words), "\(schema) \(member ?? "")")
     }
   }
 
