@@ -44,8 +44,8 @@ enum Purge {
 
   /// Removes a bounded number of expired rows. Returns the number for each table.
   ///
-  /// Reads keys and deletes by key, which every PostgreSQL-compatible engine can do, and checks the age again: a row
-  /// may have been renewed in between.
+  /// Reads keys and deletes by key, which every PostgreSQL-compatible engine can do. A row may have been renewed in
+  /// between: issued ids are locked when they are read, and for the others the age is checked again.
   static func run(_ session: Session, _ schedule: PurgeSchedule, at now: UnixTime) throws -> [Int] {
     try [purgePending(session, at: now)]
       + zip(tables, deletions).map { table, delete in

@@ -6,7 +6,7 @@ package import FanfareCore
 /// A device goes as a whole: an app that still registers a template keeps the registration without one, too.
 /// There is no index by age: it would cost a write at every start of every app, and expiry may be hours late.
 package struct RegistrationExpiry: Sendable {
-  /// The number of registrations examined in one step; small, because removing holds the registry's write lock.
+  /// The number of registrations examined in one step; small, so that a pause follows soon.
   package static let step = 1000
 
   private let directory: any RegistrationDirectory

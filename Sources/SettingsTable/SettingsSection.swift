@@ -4,7 +4,7 @@
 package struct SettingsSection<Keys: Sendable>: Sendable {
   /// The dotted prefix: `kafka.security`, or `hub.NAME.apns` for a section of each hub. Empty for keys of the top level.
   package let prefix: String
-  /// What the section is, for the comment above it.
+  /// The comment above the section.
   private let note: String
   /// Makes keys with the defaults. Each reading has its own.
   private let make: @Sendable () -> Keys

@@ -2,11 +2,12 @@ package import GRDB
 
 /// The tables of one component and their migrations, for both engines.
 ///
-/// In PostgreSQL the version of each component is a row of the table `fanfare_schema`, and processes of this release
+/// In PostgreSQL the version of each component is a row of the table `fanfare_versions`, and processes of this release
 /// and the previous one may use the tables at the same time. A migration holds the lock on that row: of two processes
 /// that start at once, the second finds everything done. There are no advisory locks, because not every
 /// PostgreSQL-compatible engine has them. In SQLite `PRAGMA user_version` counts the steps, and one transaction takes
-/// them.
+/// them. Builds before 0.2.0 had `fanfare_schema` instead; the first step fails at their tables, which have other
+/// codes.
 package struct SchemaMigration: Sendable {
   /// One step of a migration.
   package struct Step: Sendable, ExpressibleByStringInterpolation {
@@ -39,11 +40,12 @@ package struct SchemaMigration: Sendable {
     self.timeout = timeout
   }
 
-  private static let versionOf = PreparedStatement("SELECT version FROM fanfare_schema WHERE component = $1 FOR UPDATE")
+  private static let versionOf = PreparedStatement(
+    "SELECT version FROM fanfare_versions WHERE component = $1 FOR UPDATE")
   private static let enter = PreparedStatement(
-    "INSERT INTO fanfare_schema (component, version) VALUES ($1, 0) ON CONFLICT (component) DO NOTHING")
-  private static let update = PreparedStatement("UPDATE fanfare_schema SET version = $2 WHERE component = $1")
-  private static let tableExists = PreparedStatement("SELECT to_regclass('fanfare_schema') IS NOT NULL")
+    "INSERT INTO fanfare_versions (component, version) VALUES ($1, 0) ON CONFLICT (component) DO NOTHING")
+  private static let update = PreparedStatement("UPDATE fanfare_versions SET version = $2 WHERE component = $1")
+  private static let tableExists = PreparedStatement("SELECT to_regclass('fanfare_versions') IS NOT NULL")
 
   /// What a database has of the schema.
   package struct State: Sendable {
@@ -53,7 +55,7 @@ package struct SchemaMigration: Sendable {
     package let missingIndexes: [String]
   }
 
-  private static let present = PreparedStatement("SELECT version FROM fanfare_schema WHERE component = $1")
+  private static let present = PreparedStatement("SELECT version FROM fanfare_versions WHERE component = $1")
   private static let indexes = PreparedStatement(
     """
     SELECT relname::text FROM pg_class
@@ -87,7 +89,7 @@ package struct SchemaMigration: Sendable {
       if !(try connection.query(Self.tableExists).bool(0, 0)) {
         do {
           try connection.execute(
-            "CREATE TABLE IF NOT EXISTS fanfare_schema (component text PRIMARY KEY, version integer NOT NULL)")
+            "CREATE TABLE IF NOT EXISTS fanfare_versions (component text PRIMARY KEY, version integer NOT NULL)")
         } catch let error as PostgreSQLError where ["23505", "42P07", "42710"].contains(error.sqlState ?? "") {
           // IF NOT EXISTS does not protect from two processes that create the table at the same time.
           throw StoreError.overtaken

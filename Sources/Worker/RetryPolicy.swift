@@ -75,13 +75,6 @@ package struct RetryPolicy: Hashable, Sendable {
   package var unanswered = Backoff(first: .seconds(2), limit: .seconds(30))
   /// The delays of a push that never reached the service, which may be back at any time.
   package var unreachable = Backoff(first: .seconds(5), limit: .seconds(10 * 60))
-  /// The delays if the service names none.
-  package var refused = Dictionary(uniqueKeysWithValues: Platform.allCases.map { ($0, $0.vocabulary.refused) })
-  /// The delays after 429 without a time, where they differ.
-  package var throttled = Dictionary(
-    uniqueKeysWithValues: Platform.allCases.compactMap { platform in
-      platform.vocabulary.throttled.map { (platform, $0) }
-    })
   /// The least delays if the service names one: a time in the past comes from another clock.
   package var leastAsked = Backoff(first: .seconds(1), limit: .seconds(60))
 
@@ -126,8 +119,8 @@ package struct RetryPolicy: Hashable, Sendable {
   private func delay(
     after outcome: PushOutcome, on platform: Platform, waits: Int, remaining: Duration, jitter: Double
   ) -> Duration {
-    let schedule = outcome.status == 0 ? unreachable : refused[platform] ?? platform.vocabulary.refused
-    let throttled = outcome.status == 429 ? self.throttled[platform] : nil
+    let schedule = outcome.status == 0 ? unreachable : platform.vocabulary.refused
+    let throttled = outcome.status == 429 ? platform.vocabulary.throttled : nil
     guard let asked = outcome.retryAfter else {
       return throttled?.wholeDelay(waits, jitter: jitter) ?? schedule.delay(waits, jitter: jitter)
     }

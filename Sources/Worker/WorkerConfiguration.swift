@@ -125,7 +125,7 @@ package struct WorkerConfiguration: Sendable {
     package var probeInterval = Duration.seconds(15)
     /// How often a platform that is unavailable is probed.
     package var outageProbeInterval = Duration.seconds(5)
-    /// The longest wait in memory: with retry topics, a push that must wait longer is deferred.
+    /// The longest wait in memory: a push that must wait longer is deferred to a retry topic.
     package var longestRest = Duration.seconds(10)
     /// The accuracy of delays.
     package var tickInterval = Duration.milliseconds(50)

@@ -30,7 +30,7 @@ import Testing
     ("api:\n  # port: 1\n", "api must not be empty"),
     (
       "kafka: {retryDelays: []}",
-      "kafka.retryDelays must name at least one delay: there is no mode without retry topics"
+      "kafka.retryDelays must list at least one delay, such as 60"
     ),
     ("tracing: {batchSize: 100}", "tracing.batchSize is no key any more: a request has at most 512 spans"),
     (

@@ -24,7 +24,7 @@ package struct SendFields: Sendable {
 
   package init() {}
 
-  /// The numbers of the members that were read with `strict`, as bits.
+  /// The numbers of the members that were read, as bits.
   private var given: UInt16 = 0
 
   /// Reads one member. Returns false and consumes nothing if a send has no member of that name.

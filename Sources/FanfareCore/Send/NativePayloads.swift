@@ -1,6 +1,6 @@
 /// A payload in the form of one platform's service.
 package enum NativePayload: Hashable, Sendable {
-  /// What a payload is.
+  /// The form of a payload.
   package enum Form: Sendable { case json, text }
 
   /// A JSON object, kept byte for byte.

@@ -90,13 +90,6 @@ package struct SendRequest: Hashable, Sendable {
   /// They are written again with the send. Nearly always empty.
   package var unknownMembers: [UInt8] { storage.values.unknownMembers }
 
-  /// Whether at least one platform can be reached: it is permitted, the content covers it, and it
-  /// is the device's.
-  package var isDeliverable: Bool {
-    if case .device(let platform, _) = audience { return coveredPlatforms.contains(platform) }
-    return !coveredPlatforms.isEmpty
-  }
-
   /// Identifies the send among all sends to be dispatched: its id combined with the replay.
   ///
   /// A replayed send is the same send with the same push ids and the same account, but not a duplicate of the original

@@ -88,7 +88,7 @@ private struct PatchedDevice {
   func isOwn(_ tag: String) -> Bool { own.contains(tag) }
 }
 
-/// What an operation does to an installation.
+/// The effect of an operation on an installation.
 private struct PatchChange: Sendable {
   /// Returns the problem, as the end of a sentence that begins with the path, or nil.
   typealias Application = @Sendable (inout PatchedDevice) -> String?

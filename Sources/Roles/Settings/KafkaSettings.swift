@@ -61,7 +61,7 @@ package struct KafkaSettings: Sendable, CustomReflectable {
       throw SettingsError("kafka.topicPrefix", "must be 1 to 100 characters of A–Z a–z 0–9 . _ -")
     }
     guard !keys.retryDelays.isEmpty else {
-      throw SettingsError("kafka.retryDelays", "must name at least one delay: there is no mode without retry topics")
+      throw SettingsError("kafka.retryDelays", "must list at least one delay, such as 60")
     }
     var topics = Topics(prefix: keys.topicPrefix, retryDelays: keys.retryDelays)
     if keys.ingressTopics { topics.ingressHubs = Set(hubs) }

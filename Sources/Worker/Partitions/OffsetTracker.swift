@@ -65,7 +65,7 @@ struct OffsetTracker: Sendable {
     known.formUnion(settled)
     if position > next {
       known.formUnion(SettledRuns(next..<position))
-      // What was committed with runs covers no record that has settled since.
+      // The evidence in the group's commit is older than these records, so it cannot confirm them.
       if evidence == nil { self.evidence = nil }
     }
     guard let evidence else { return }

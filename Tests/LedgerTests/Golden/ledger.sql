@@ -1,4 +1,4 @@
-CREATE TABLE fanfare_schema (
+CREATE TABLE fanfare_versions (
     component text NOT NULL,
     version integer NOT NULL
 );
@@ -136,7 +136,7 @@ CREATE TABLE ledger_totals (
 );
 ALTER TABLE ONLY ledger_sends ATTACH PARTITION ledger_sends_20717 FOR VALUES FROM (20717) TO (20718);
 ALTER TABLE ONLY ledger_sends ATTACH PARTITION ledger_sends_rest DEFAULT;
-INSERT INTO fanfare_schema VALUES ('ledger', 1);
+INSERT INTO fanfare_versions VALUES ('ledger', 1);
 INSERT INTO ledger_attempts VALUES (20717, 'default', '019f0000-0000-7000-8000-00000000000a', '\x0000000000000001000000000000000103', 1, 1, 1790000070000, '\x110214022202250243024602', NULL, NULL, NULL);
 INSERT INTO ledger_attempts VALUES (20717, 'default', '019f0000-0000-7000-8000-00000000000b', '\x0000000000000001000000000000000102', 1, 1, 1790000071000, NULL, '\x0000000000000007000000000000000011c8010100', NULL, NULL);
 INSERT INTO ledger_attempts VALUES (20717, 'default', '019f0000-0000-7000-8000-00000000000b', '\x0000000000000002000000000000000203', 1, 1, 1790000071000, NULL, '\x', NULL, NULL);
@@ -188,8 +188,8 @@ INSERT INTO ledger_totals VALUES ('default', 12, 1, 1, 0, 0, 0, 0, 0, 1);
 INSERT INTO ledger_totals VALUES ('default', 0, 3, 1, 0, 0, 0, 0, 3, 0);
 INSERT INTO ledger_totals VALUES ('default', 11, 2, 0, 0, 0, 0, 0, 0, 0);
 INSERT INTO ledger_totals VALUES ('other', 11, 1, 0, 0, 0, 0, 0, 0, 0);
-ALTER TABLE ONLY fanfare_schema
-    ADD CONSTRAINT fanfare_schema_pkey PRIMARY KEY (component);
+ALTER TABLE ONLY fanfare_versions
+    ADD CONSTRAINT fanfare_versions_pkey PRIMARY KEY (component);
 ALTER TABLE ONLY ledger_acknowledgements
     ADD CONSTRAINT ledger_acknowledgements_pkey PRIMARY KEY (topic, part, log_offset);
 ALTER TABLE ONLY ledger_attempts

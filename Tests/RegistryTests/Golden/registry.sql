@@ -36,7 +36,7 @@ CREATE TABLE caller_quotas (
     reserved_until bigint NOT NULL,
     idle_at bigint NOT NULL
 );
-CREATE TABLE fanfare_schema (
+CREATE TABLE fanfare_versions (
     component text NOT NULL,
     version integer NOT NULL
 );
@@ -183,7 +183,7 @@ INSERT INTO broadcasts VALUES ('default', '019f0000-0000-7000-8000-000000000002'
 INSERT INTO broadcasts VALUES ('default', '019f0000-0000-7000-8000-000000000003', 10, 0, true, 'running', 'accepted', NULL, 0, 1790000000000, 1790000000000);
 INSERT INTO broadcasts VALUES ('default', '019f0000-0000-7000-8000-000000000004', 10, 0, false, 'paused', 'failures', NULL, 0, 1790000000000, 1790000000000);
 INSERT INTO broadcasts VALUES ('default', '019f0000-0000-7000-8000-000000000005', 0, 0, false, 'cancelled', 'caller', NULL, 0, NULL, 1790000000000);
-INSERT INTO fanfare_schema VALUES ('registry', 1);
+INSERT INTO fanfare_versions VALUES ('registry', 1);
 INSERT INTO handles VALUES ('default', 'https://db5.notify.windows.com/?token=a', '00000003-0000-4000-8000-000000000003', 4, 1788220800000);
 INSERT INTO handles VALUES ('default', 'token:2', '00000002-0000-4000-8000-000000000002', 2, 1790000000000);
 INSERT INTO handles VALUES ('default', 'token:7', '00000007-0000-4000-8000-000000000007', 2, 1790000000000);
@@ -254,8 +254,8 @@ ALTER TABLE ONLY broadcasts
     ADD CONSTRAINT broadcasts_pkey PRIMARY KEY (hub, send);
 ALTER TABLE ONLY caller_quotas
     ADD CONSTRAINT caller_quotas_pkey PRIMARY KEY (hub, username, quota);
-ALTER TABLE ONLY fanfare_schema
-    ADD CONSTRAINT fanfare_schema_pkey PRIMARY KEY (component);
+ALTER TABLE ONLY fanfare_versions
+    ADD CONSTRAINT fanfare_versions_pkey PRIMARY KEY (component);
 ALTER TABLE ONLY handles
     ADD CONSTRAINT handles_pkey PRIMARY KEY (hub, handle);
 ALTER TABLE ONLY import_batches

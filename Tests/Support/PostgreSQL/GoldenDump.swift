@@ -61,7 +61,7 @@ package enum GoldenDump {
           SELECT connamespace, concat_ws(' ', 'constraint', conname, conrelid::regclass, pg_get_constraintdef(oid))
             FROM pg_constraint
           UNION ALL
-          SELECT current_schema()::regnamespace::oid, concat_ws(' ', 'version of', component, version) FROM fanfare_schema
+          SELECT current_schema()::regnamespace::oid, concat_ws(' ', 'version of', component, version) FROM fanfare_versions
         ) AS things WHERE relnamespace = current_schema()::regnamespace ORDER BY 1
         """)
       return try (0..<rows.count).map { try rows.text($0, 0) }
