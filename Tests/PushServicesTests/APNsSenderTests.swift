@@ -265,7 +265,7 @@ import Testing
     }
     // The connection must be lost within it.
     try await Outcomes.running(sender(double) { $0.requestTimeout = .seconds(3) }) { sender in
-      try await Outcomes.warmUp(sender, push(sender))
+      try await Outcomes.warmUp(sender) { try push(sender) }
       let silent = try await submit(sender, push(sender, handle: "00"))
       #expect(silent == [PushOutcome(.unknown, reason: "DeadlineExceeded")])
       let broken = try await submit(sender, push(sender, handle: "11"))

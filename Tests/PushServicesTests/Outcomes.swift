@@ -38,10 +38,10 @@ enum Outcomes {
 
   /// Sends until there is a connection, so that a later short deadline concerns the answer only. Retries, because a
   /// busy machine may need longer for its first connection.
-  static func warmUp(_ sender: any PushSender, _ push: Push) async throws {
+  static func warmUp(_ sender: any PushSender, _ push: () throws -> Push) async throws {
     let end = ContinuousClock.now + .seconds(30)
     while ContinuousClock.now < end {
-      if try await verdicts([push], to: sender) == [.accepted] { return }
+      if try await verdicts([try push()], to: sender) == [.accepted] { return }
     }
     throw TimedOut()
   }
