@@ -16,6 +16,36 @@ package struct RouteTable<Route: Sendable>: Sendable {
     case unknownMethod
   }
 
+  private var paths: PathTable
+  private var routes: [Route] = []
+
+  package init(answersHead: Bool = true) { paths = PathTable(answersHead: answersHead) }
+
+  /// All routes with their methods and patterns, which begin with a slash.
+  package var all: [(method: HTTPRequest.Method, pattern: String, route: Route)] {
+    paths.endpoints.flatMap { endpoint in
+      zip(endpoint.methods, endpoint.routes).map { ($0, endpoint.pattern, routes[$1]) }
+    }
+  }
+
+  package mutating func add(_ method: HTTPRequest.Method, _ pattern: String, _ route: Route) {
+    paths.add(method, pattern, routes.count)
+    routes.append(route)
+  }
+
+  /// Finds the route of a request.
+  package func find(_ method: HTTPRequest.Method, _ target: RequestTarget) -> Match {
+    switch paths.find(method, target) {
+    case .found(let index, let pattern, let parameters): .found(routes[index], pattern: pattern, parameters)
+    case .otherMethods(let methods): .otherMethods(methods)
+    case .unknownPath: .unknownPath
+    case .unknownMethod: .unknownMethod
+    }
+  }
+}
+
+/// The patterns of a `RouteTable`, which knows its routes by number: generic code costs more for each request.
+private struct PathTable {
   /// A component of patterns.
   private struct Literal {
     /// Its place in `texts`.
@@ -32,29 +62,24 @@ package struct RouteTable<Route: Sendable>: Sendable {
     var rest: Int?
   }
 
-  private struct Endpoint {
+  struct Endpoint {
     /// With a slash at its beginning.
     let pattern: String
     let names: [String]
-    var routes: [(method: HTTPRequest.Method, route: Route)] = []
-
-    func route(for method: HTTPRequest.Method) -> Route? { routes.first { $0.method == method }?.route }
+    var methods: [HTTPRequest.Method] = []
+    /// The numbers of their routes.
+    var routes: [Int] = []
   }
 
   private var nodes = [Node()]
-  private var endpoints: [Endpoint] = []
+  private(set) var endpoints: [Endpoint] = []
   /// The texts of all literals, one after the other: looking at them counts no references.
   private var texts: [UInt8] = []
-  private let answersHead: Bool
+  let answersHead: Bool
 
-  package init(answersHead: Bool = true) { self.answersHead = answersHead }
+  init(answersHead: Bool) { self.answersHead = answersHead }
 
-  /// All routes with their methods and patterns, which begin with a slash.
-  package var all: [(method: HTTPRequest.Method, pattern: String, route: Route)] {
-    endpoints.flatMap { endpoint in endpoint.routes.map { ($0.method, endpoint.pattern, $0.route) } }
-  }
-
-  package mutating func add(_ method: HTTPRequest.Method, _ pattern: String, _ route: Route) {
+  mutating func add(_ method: HTTPRequest.Method, _ pattern: String, _ route: Int) {
     let components = pattern.split(separator: "/")
     var (place, names): (Int, [String]) = (0, [])
     for component in components where !component.hasSuffix("...}") {
@@ -76,8 +101,9 @@ package struct RouteTable<Route: Sendable>: Sendable {
       endpoints.append(Endpoint(pattern: "/" + components.joined(separator: "/"), names: names))
       if end == nil { nodes[place].endpoint = index } else { nodes[place].rest = index }
     }
-    precondition(!endpoints[index].routes.contains { $0.method == method }, "\(method) \(pattern) is given twice")
-    endpoints[index].routes.append((method, route))
+    precondition(!endpoints[index].methods.contains(method), "\(method) \(pattern) is given twice")
+    endpoints[index].methods.append(method)
+    endpoints[index].routes.append(route)
   }
 
   /// Adds a node, and has `link` tell its parent.
@@ -87,19 +113,20 @@ package struct RouteTable<Route: Sendable>: Sendable {
     return nodes.count - 1
   }
 
-  /// Finds the route of a request.
-  package func find(_ method: HTTPRequest.Method, _ target: RequestTarget) -> Match {
+  func find(_ method: HTTPRequest.Method, _ target: RequestTarget) -> RouteTable<Int>.Match {
     var open: [Range<Int>] = []
     guard let index = descend(from: 0, target, at: 0, &open) else {
       return HTTPRequest.Method.known.contains(method) ? .unknownPath : .unknownMethod
     }
-    let endpoint = endpoints[index]
-    let isHeadOfGet = answersHead && method == .head
-    if let route = endpoint.route(for: method) ?? (isHeadOfGet ? endpoint.route(for: .get) : nil) {
-      return .found(route, pattern: endpoint.pattern, PathParameters(endpoint.names, open, in: target))
+    if let route = endpoints[index].methods.firstIndex(of: method)
+      ?? (answersHead && method == .head ? endpoints[index].methods.firstIndex(of: .get) : nil)
+    {
+      return .found(
+        endpoints[index].routes[route], pattern: endpoints[index].pattern,
+        PathParameters(endpoints[index].names, open, in: target))
     }
     guard HTTPRequest.Method.known.contains(method) else { return .unknownMethod }
-    var methods = endpoint.routes.map(\.method)
+    var methods = endpoints[index].methods
     if answersHead, methods.contains(.get) { methods.append(.head) }
     return .otherMethods(methods)
   }

@@ -45,15 +45,15 @@ struct SendIntake: Sendable {
   }
 
   /// Takes from the sender's quotas and makes the record, if the send needs nothing else than Kafka's acknowledgement.
-  /// Otherwise returns nil and takes nothing. What it returns must be submitted.
+  /// Otherwise returns nil and takes nothing. The record must be submitted.
   /// Throws the refusals that `accept` would give in any case.
-  func prepare(_ submission: Submission, into hub: HubEntry) throws(Refusal) -> PreparedSend? {
+  func prepare(_ submission: Submission, into hub: HubEntry) throws(Refusal) -> (PreparedSend, ProducerRecord)? {
     try requireRoom()
     let record = try record(of: submission.send)
     guard hub.quotas.takeHere(for: submission) else { return nil }
-    return PreparedSend(
-      record: record, sender: submission.send.sender ?? "", receivedAt: submission.receivedAt,
-      acceptance: submission.acceptance)
+    let prepared = PreparedSend(
+      sender: submission.send.sender ?? "", receivedAt: submission.receivedAt, acceptance: submission.acceptance)
+    return (prepared, record)
   }
 
   /// Counts a prepared send that was accepted. Otherwise gives back what it has taken, and throws why.
@@ -221,7 +221,6 @@ package typealias SendResult = Result<RecordPosition, RDKafkaError>
 
 /// A send that is admitted and only has to be produced.
 struct PreparedSend: Sendable {
-  let record: ProducerRecord
   fileprivate let sender: String
   fileprivate let receivedAt: UnixTime
   fileprivate let acceptance: Acceptance?

@@ -3,6 +3,7 @@ import HTTPServer
 import HTTPTypes
 import Metrics
 import NIOCore
+import RDKafka
 import Synchronization
 
 /// Produces sends whose requests wait for nothing but Kafka's acknowledgement, and answers these without a task.
@@ -37,7 +38,8 @@ final class SendMailbox: Sendable {
   private let intake: SendIntake
   private let desk: AnswerDesk
   private let eventLoop: any EventLoop
-  private let arriving: NIOLoopBoundBox<[Entry]>
+  /// Records and the requests that they are of, in the same order.
+  private let arriving: NIOLoopBoundBox<(entries: [Entry], records: [ProducerRecord])>
   private let delivered = Mutex<[Delivery]>([])
   /// The timer of the last accepted send: nearly all are of one route.
   private let latest: NIOLoopBoundBox<(pattern: String?, status: HTTPResponse.Status, timer: Timer)?>
@@ -45,7 +47,7 @@ final class SendMailbox: Sendable {
   /// Call it on the event loop.
   fileprivate init(_ intake: SendIntake, _ desk: AnswerDesk, _ eventLoop: any EventLoop) {
     (self.intake, self.desk, self.eventLoop) = (intake, desk, eventLoop)
-    arriving = NIOLoopBoundBox([], eventLoop: eventLoop)
+    arriving = NIOLoopBoundBox(([], []), eventLoop: eventLoop)
     latest = NIOLoopBoundBox(nil, eventLoop: eventLoop)
   }
 
@@ -54,21 +56,23 @@ final class SendMailbox: Sendable {
   func take(
     _ submission: Submission, of exchange: Exchange, by caller: Caller, state: SendReport.State?
   ) throws(Refusal) -> Bool {
-    guard let slot = exchange.slot, let prepared = try intake.prepare(submission, into: caller.hub)
+    guard let slot = exchange.slot, let (prepared, record) = try intake.prepare(submission, into: caller.hub)
     else { return false }
-    arriving.value.append(
+    arriving.value.records.append(record)
+    arriving.value.entries.append(
       Entry(
         send: AcceptedSend(id: submission.send.id, hub: caller.hub, state: state), prepared: prepared, slot: slot,
         requestID: exchange.id, pattern: exchange.pattern, start: exchange.start))
     // Runs after everything that has been read in this turn.
-    if arriving.value.count == 1 { eventLoop.execute { self.submit() } }
+    if arriving.value.records.count == 1 { eventLoop.execute { self.submit() } }
     return true
   }
 
   private func submit() {
-    let batch = Batch(arriving.value)
-    arriving.value.removeAll(keepingCapacity: true)
-    intake.sink.submit(batch.entries.map(\.prepared.record)) { index, result in
+    let (entries, records) = arriving.value
+    arriving.value = ([], [])
+    let batch = Batch(entries)
+    intake.sink.submit(records) { index, result in
       self.post(Delivery(batch: batch, index: index, result: result))
     }
   }

@@ -23,7 +23,7 @@ extension HTTP1Connection: BodySource {
 
   /// Hands over the head of a request whose body has not arrived.
   func stream() {
-    guard case .collecting(let head, let collected) = state, let context else { return }
+    guard case .collecting = state, let context, let (head, collected) = takeArriving() else { return }
     state = .streaming
     body = ArrivingBody(
       declaredLength: head.declaredLength, expectsContinue: head.expectsContinue, collected: collected,

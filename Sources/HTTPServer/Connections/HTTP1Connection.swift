@@ -30,9 +30,11 @@ final class HTTP1Connection: ChannelDuplexHandler {
     var requiresHost = true
   }
 
+  /// Without the request: each part of one looks at it.
   enum State {
     case idle
-    case collecting(HTTP1Head, ByteBuffer)
+    /// A request is collected until it has arrived whole.
+    case collecting
     /// The whole request is being answered, by the task or without it.
     case answering
     /// The task has the head, and may ask for the body.
@@ -78,6 +80,8 @@ final class HTTP1Connection: ChannelDuplexHandler {
   let connection: ClientConnection
   let life: ConnectionLife
   var state = State.idle
+  /// What has arrived of the request that is collected, nil without one.
+  var arriving: (head: HTTP1Head, body: ByteBuffer)?
   private var arrival = Arrival()
   private var waiting = Deque<Event>()
   var handover = Handover()
@@ -217,13 +221,15 @@ extension HTTP1Connection {
   private func handle(_ event: Event) {
     switch (event, state) {
     case (.head(let head), .idle):
-      state = .collecting(head, ByteBuffer())
+      state = .collecting
+      arriving = (head, ByteBuffer())
       asker = Asker(forwardedFor: head.fields.forwardedFor, isOld: head.head.version == .http1_0)
-    case (.body(let bytes), .collecting(let head, var collected)):
-      if collected.readableBytes == 0 { collected = bytes } else { collected.writeImmutableBuffer(bytes) }
-      state = .collecting(head, collected)
-      if collected.readableBytes > limits.wholeBodySize { stream() }
-    case (.end, .collecting(let head, let collected)):
+    case (.body(let bytes), .collecting):
+      let collected = arriving?.body.readableBytes ?? 0
+      if collected == 0 { arriving?.body = bytes } else { arriving?.body.writeImmutableBuffer(bytes) }
+      if collected + bytes.readableBytes > limits.wholeBodySize { stream() }
+    case (.end, .collecting):
+      guard let (head, collected) = takeArriving() else { break }
       state = .answering
       let hasRoom = charge.add(collected.readableBytes, of: network(of: head))
       begin(head, hasRoom ? .whole(collected) : .refused)
@@ -244,6 +250,13 @@ extension HTTP1Connection {
     case (.inputClosed, _), (.error, .discarding): life.close()
     default: break
     }
+  }
+
+  /// Returns what has arrived of the request that is collected, and keeps nothing of it.
+  func takeArriving() -> (head: HTTP1Head, body: ByteBuffer)? {
+    var taken: (head: HTTP1Head, body: ByteBuffer)?
+    swap(&taken, &arriving)
+    return taken
   }
 
   /// Makes the answer to the request that the task handles now.
@@ -294,6 +307,7 @@ extension HTTP1Connection {
 
   private func close() {
     state = .closed
+    arriving = nil
     waiting.removeAll()
     stopBodyTimer()
     life.end()
