@@ -58,7 +58,7 @@ package final class PostgreSQLPool: Sendable {
           return try attempt(on: slot, mayRetry: { !$0.isOutcomeUnknown }) { connection in
             try Self.transact(connection, body)
           }
-        } catch where Self.isRepeatable(error) && repetition < configuration.maximumRepetitions {
+        } catch  where Self.isRepeatable(error) && repetition < configuration.maximumRepetitions {
           repetition += 1
           // A random pause: transactions that collided must not collide again.
           Pause.upTo(milliseconds: 2 << min(repetition, 6))
