@@ -7,7 +7,7 @@ package protocol Application: Sendable {
   /// Called on the event loop of the connection, which serves other connections: it must not block.
   func begin(_ exchange: inout Exchange) -> Reply
 
-  /// The answer to what is no request or cannot be read. `requestID`: the value of `X-Request-Id`.
+  /// The answer to a malformed request. `requestID`: the value of `X-Request-Id`.
   func answer(to fault: RequestFault, requestID: String?) -> Answer
 
   /// What the application remembers of a connection; made when it is accepted, on its event loop.
@@ -50,7 +50,7 @@ package struct AnswerSlot: Sendable {
   /// Gives an answer whose body is at hand.
   package func answer(_ answer: Answer) { requester.value.answer(answer, to: number) }
 
-  /// Sends what was answered. Several calls do no harm.
+  /// Sends the answers that have gathered. Several calls do no harm.
   package func flush() { requester.value.flushAnswers() }
 }
 

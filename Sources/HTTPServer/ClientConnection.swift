@@ -156,7 +156,7 @@ final class ConnectionTable: Sendable {
 /// Asks a connection to close if it is idle.
 struct Eviction: Sendable {}
 
-/// What is counted of the connections of a listener.
+/// The metrics of a listener's connections.
 package struct ConnectionMetrics: Sendable {
   /// The open ones.
   let open: Gauge

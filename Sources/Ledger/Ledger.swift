@@ -27,7 +27,7 @@ final class Ledger: Service {
 
   private struct State {
     var credit = CreditWindow()
-    /// What was consumed and is not recorded yet.
+    /// The consumed records that are not stored yet.
     var held = (records: 0, bytes: 0)
     var hasPartitions = false
     var storeFailure: LedgerError?

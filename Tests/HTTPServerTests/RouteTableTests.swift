@@ -3,7 +3,7 @@ import Testing
 
 @testable import HTTPServer
 
-/// Which route a request finds, and what is said of the path otherwise.
+/// The route of a request, and the answer for a path without one.
 struct RouteTableTests {
   private let table: RouteTable<Int>
 

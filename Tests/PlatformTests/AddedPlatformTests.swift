@@ -16,7 +16,8 @@ import Testing
 
 @testable import Roles
 
-/// A platform that only this target knows, in the whole product. The article "Add a platform" tells what is declared.
+/// Sends through the whole product to a platform that this target adds. The article "Add a platform" describes
+/// its declarations.
 @Suite struct AddedPlatformTests {
   /// It runs in a process of its own: the lists of platforms are fixed when they are first used.
   @Test(.timeLimit(.minutes(2))) func sendsReachTheDevicesOfAnAddedPlatform() async {

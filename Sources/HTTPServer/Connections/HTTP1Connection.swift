@@ -80,7 +80,7 @@ final class HTTP1Connection: ChannelDuplexHandler {
   let connection: ClientConnection
   let life: ConnectionLife
   var state = State.idle
-  /// What has arrived of the request that is collected, nil without one.
+  /// The request that is being collected, to be handed over whole; nil if there is none.
   var arriving: (head: HTTP1Head, body: ByteBuffer)?
   private var arrival = Arrival()
   private var waiting = Deque<Event>()
@@ -252,7 +252,7 @@ extension HTTP1Connection {
     }
   }
 
-  /// Returns what has arrived of the request that is collected, and keeps nothing of it.
+  /// Returns the request that is being collected as far as it has arrived, and forgets it.
   func takeArriving() -> (head: HTTP1Head, body: ByteBuffer)? {
     var taken: (head: HTTP1Head, body: ByteBuffer)?
     swap(&taken, &arriving)
