@@ -23,8 +23,8 @@ import Testing
     """
   }
 
-  private static func row(_ number: Int) -> RegistrationRequest {
-    RegistrationRequest(
+  private static func row(_ number: Int) -> DeviceRequest {
+    DeviceRequest(
       id: .random(), hub: hub, user: "alice", platform: .apns, handle: String(format: "%064x", number),
       tags: ["news"])
   }
@@ -354,10 +354,10 @@ extension AzureHarness {
 
   /// Completes an issued registration.
   @discardableResult
-  fileprivate func register(_ request: RegistrationRequest) async throws -> Registration {
+  fileprivate func register(_ request: DeviceRequest) async throws -> Registration {
     let id = try await registry.issue(hub: request.hub, handle: nil, at: clock.now())
     return try await registry.complete(
-      RegistrationRequest(
+      DeviceRequest(
         id: id, hub: request.hub, user: request.user, platform: request.platform, handle: request.handle,
         tags: request.tags), at: clock.now())
   }

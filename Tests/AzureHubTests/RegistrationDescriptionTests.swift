@@ -168,7 +168,7 @@ struct RegistrationDescriptionTests {
     let request = read.request(id: RegistrationID(azure: "123-234-1"), hub: .default)
     #expect(request.user == "device-\(RegistrationID(azure: "123-234-1"))")
     let row = Registration(
-      id: request.id, hub: .default, user: request.user, platform: .apns, handle: request.handle,
+      id: .random(), hub: .default, user: request.user, platform: .apns, handle: request.handle,
       tags: [Tag.username(request.user), "x"], installation: nil, registeredAt: UnixTime(milliseconds: 0),
       createdAt: UnixTime(milliseconds: 0))
     #expect(AzureTags.list(of: row) == ["x"])
@@ -238,7 +238,7 @@ struct RegistrationDescriptionTests {
   private func row(_ document: String) throws -> Registration {
     let request = try read(document).request(id: .random(), hub: .default)
     return Registration(
-      id: request.id, hub: .default, user: request.user, platform: request.platform, handle: request.handle, tags: [],
+      id: .random(), hub: .default, user: request.user, platform: request.platform, handle: request.handle, tags: [],
       installation: nil, registeredAt: UnixTime(milliseconds: 0), createdAt: UnixTime(milliseconds: 0),
       profile: request.profile)
   }

@@ -47,7 +47,7 @@ import Testing
       let registry = try RegistryDatabase(configuration)
       let now = SystemWallClock().now()
       let device = try await registry.install(
-        InstallationRequest(installation: "i", hub: .default, user: "ann", platform: .fcm, handle: "h"), at: now)
+        DeviceRequest(installation: "i", hub: .default, user: "ann", platform: .fcm, handle: "h"), at: now)
       let verdict = DeadDevice(hub: .default, registration: device.id, handle: "h", since: nil, reason: "UNREGISTERED")
       #expect(try await registry.drop([verdict], at: now) == [device.id])
       let span = ["--from", "\(now + .seconds(-60))", "--to", "\(now + .seconds(60))"]

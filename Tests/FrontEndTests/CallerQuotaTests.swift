@@ -40,7 +40,7 @@ import Testing
       let handle = "\(tag)\(number)"
       let id = try await app.registry.issue(hub: .default, handle: nil, at: app.clock.now())
       _ = try await app.registry.complete(
-        RegistrationRequest(id: id, hub: .default, user: "u", platform: .fcm, handle: handle, tags: [tag]),
+        DeviceRequest(id: id, hub: .default, user: "u", platform: .fcm, handle: handle, tags: [tag]),
         at: app.clock.now())
     }
   }
@@ -74,7 +74,7 @@ import Testing
       for number in 0..<60 {
         let id = try await temporary.registry.issue(hub: .default, handle: nil, at: app.clock.now())
         _ = try await temporary.registry.complete(
-          RegistrationRequest(id: id, hub: .default, user: "u", platform: .fcm, handle: "h\(number)", tags: []),
+          DeviceRequest(id: id, hub: .default, user: "u", platform: .fcm, handle: "h\(number)", tags: []),
           at: app.clock.now())
       }
       try await app.request(.post, "/api/sends", as: "opal", body: Self.everyone)

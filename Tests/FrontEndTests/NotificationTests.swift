@@ -70,7 +70,7 @@ import Testing
       func register(_ user: String) async throws {
         let id = try await app.registry.issue(hub: .default, handle: nil, at: app.clock.now())
         _ = try await app.registry.complete(
-          RegistrationRequest(id: id, hub: .default, user: user, platform: .fcm, handle: user.percentEncoded, tags: []),
+          DeviceRequest(id: id, hub: .default, user: user, platform: .fcm, handle: user.percentEncoded, tags: []),
           at: app.clock.now())
       }
       func recipient(_ path: String) async throws -> (Audience?, String?) {

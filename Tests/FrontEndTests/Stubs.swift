@@ -246,9 +246,9 @@ struct BrokenRegistry: DeviceRegistry, RegistrationDirectory {
 
   func issue(hub: HubName, handle: String?, at now: UnixTime) async throws -> RegistrationID { throw error }
   func complete(
-    _ application: RegistrationRequest, if condition: RegistrationCondition?, at now: UnixTime
+    _ application: DeviceRequest, if condition: RegistrationCondition?, at now: UnixTime
   ) async throws -> Registration { throw error }
-  func install(_ application: InstallationRequest, at now: UnixTime) async throws -> Registration { throw error }
+  func install(_ application: DeviceRequest, at now: UnixTime) async throws -> Registration { throw error }
   func remove(
     _ id: RegistrationID, hub: HubName, user: String, if condition: RegistrationCondition?, at now: UnixTime
   ) async throws { throw error }
@@ -267,7 +267,7 @@ struct BrokenRegistry: DeviceRegistry, RegistrationDirectory {
     _ audience: Audience, hub: HubName, of slice: RegistrationSlice, limit: Int
   ) async throws -> RegistrationPage { throw error }
   func revise(
-    _ former: Registration, by application: InstallationRequest, at now: UnixTime
+    _ former: Registration, by application: DeviceRequest, at now: UnixTime
   ) async throws -> Registration { throw error }
   func expire(
     seenBefore: UnixTime, hub: HubName, of slice: RegistrationSlice, limit: Int, at now: UnixTime

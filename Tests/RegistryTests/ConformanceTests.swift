@@ -48,8 +48,8 @@ func withPostgreSQLRegistry(
 }
 
 /// A request to complete an id for an APNs device.
-func application(_ id: RegistrationID, _ user: String, _ handle: String, tags: [String] = []) -> RegistrationRequest {
-  RegistrationRequest(id: id, hub: .default, user: user, platform: .apns, handle: handle, tags: tags)
+func application(_ id: RegistrationID, _ user: String, _ handle: String, tags: [String] = []) -> DeviceRequest {
+  DeviceRequest(id: id, hub: .default, user: user, platform: .apns, handle: handle, tags: tags)
 }
 
 /// A query of the default hub on every platform.

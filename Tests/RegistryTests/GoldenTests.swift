@@ -117,7 +117,7 @@ import Testing
     // Issued ids and removed registrations.
     _ = try await store.issue(hub: .default, handle: "pending", at: start)
     _ = try await store.complete(
-      RegistrationRequest(
+      DeviceRequest(
         id: id(1), hub: .default, user: "bob", platform: .apns, handle: iPhone, tags: ["news", "late"]),
       at: start + .seconds(1))
     try await store.remove(id(4), hub: .default, user: "carol", at: start + .seconds(1))
@@ -127,7 +127,7 @@ import Testing
     _ = try await store.expire(
       seenBefore: start + .seconds(-86_400 * 365), hub: .default, of: .whole, limit: 100, at: start + .seconds(3))
     _ = try await store.complete(
-      RegistrationRequest(id: id(2), hub: shop, user: "bob", platform: .fcm, handle: "token:7", tags: []),
+      DeviceRequest(id: id(2), hub: shop, user: "bob", platform: .fcm, handle: "token:7", tags: []),
       at: start + .seconds(4))
     for number in 1...2 {
       try await store.store(

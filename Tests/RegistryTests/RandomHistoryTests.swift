@@ -76,11 +76,11 @@ import Testing
             try await registry.issue(hub: .default, handle: Bool.random(using: &random) ? handle : nil, at: clock.now())
           )
         case 3...6:
-          let application = RegistrationRequest(
+          let application = DeviceRequest(
             id: id, hub: .default, user: user, platform: platform, handle: handle, tags: tags)
           owners[id] = try await registry.complete(application, at: clock.now()).user
         case 7:
-          let application = InstallationRequest(
+          let application = DeviceRequest(
             installation: "i\(Int.random(in: 0..<2, using: &random))", hub: .default, user: user, platform: platform,
             handle: handle,
             tags: tags)

@@ -17,7 +17,7 @@ import Testing
     func register(_ handle: String, hub: HubName = .default) async throws -> RegistrationID {
       let id = try await registry.issue(hub: hub, handle: nil, at: clock.now())
       _ = try await registry.complete(
-        RegistrationRequest(id: id, hub: hub, user: "alice", platform: .fcm, handle: handle, tags: ["t"]),
+        DeviceRequest(id: id, hub: hub, user: "alice", platform: .fcm, handle: handle, tags: ["t"]),
         at: clock.now())
       return id
     }
@@ -128,7 +128,7 @@ private final class ScriptedDirectory: RegistrationDirectory {
   }
 
   func revise(
-    _ former: Registration, by application: InstallationRequest, at now: UnixTime
+    _ former: Registration, by application: DeviceRequest, at now: UnixTime
   ) async throws -> Registration {
     former
   }

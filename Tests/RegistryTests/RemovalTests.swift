@@ -22,8 +22,8 @@ import Testing
       async let dropped = registry.drop(devices.map(Self.verdict), at: clock.now())
       defer { lock.allowRelease() }
       try await lock.waitUntilAwaited()
-      let application = InstallationRequest(
-        installation: try #require(first.installation), hub: .default, user: "alice", platform: .fcm,
+      let application = DeviceRequest(
+        installation: first.installation, hub: .default, user: "alice", platform: .fcm,
         handle: first.handle)
       let anew = try await registry.install(application, at: clock.now())
       try await lock.release()
@@ -36,7 +36,7 @@ import Testing
   @Test func dropLocksInTheOrderOfRegistering() async throws {
     try await withPostgreSQLRegistry { registry, configuration in
       let device = try await registry.install(
-        InstallationRequest(installation: "i-1", hub: .default, user: "alice", platform: .fcm, handle: "h1"),
+        DeviceRequest(installation: "i-1", hub: .default, user: "alice", platform: .fcm, handle: "h1"),
         at: clock.now())
       let database = try Database(configuration)
       // The locks of an app that registers its installation.

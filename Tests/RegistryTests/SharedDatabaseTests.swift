@@ -29,7 +29,7 @@ import Testing
         for (number, user) in users.enumerated() {
           let application = application(try #require(ids[user]), user, "ab01")
           group.addTask { _ = try await stores[number % 2].complete(application, at: clock.now()) }
-          let installation = InstallationRequest(
+          let installation = DeviceRequest(
             installation: "i-\(number % 3)", hub: .default, user: "user0", platform: .fcm, handle: "t\(number % 4)")
           // Errors are ignored: the installation may belong to another user by now, which is refused.
           group.addTask { _ = try? await stores[(number + 1) % 2].install(installation, at: clock.now()) }
@@ -78,7 +78,7 @@ import Testing
         _ = try await one.complete(template("a", .random(), "carol", handle), at: clock.now())
         try await withThrowingTaskGroup { group in
           for (number, user) in ["alice", "bob"].enumerated() {
-            let native = RegistrationRequest(
+            let native = DeviceRequest(
               id: .random(), hub: .default, user: user, platform: .fcm, handle: handle, tags: [], isTrusted: true)
             for request in [native] + ["a", "b"].map({ template($0, .random(), user, handle) }) {
               group.addTask { _ = try await stores[number].complete(request, at: clock.now()) }
@@ -99,9 +99,9 @@ import Testing
   }
 
   /// A request of a trusted caller for a template.
-  private func template(_ name: String, _ id: RegistrationID, _ user: String, _ handle: String) -> RegistrationRequest {
+  private func template(_ name: String, _ id: RegistrationID, _ user: String, _ handle: String) -> DeviceRequest {
     let template = DeviceTemplate(name: name, body: #"{"data":{"t":"$(text)"}}"#)
-    return RegistrationRequest(
+    return DeviceRequest(
       id: id, hub: .default, user: user, platform: .fcm, handle: handle, tags: [],
       profile: DeviceProfile(template: template), isTrusted: true)
   }
@@ -138,7 +138,7 @@ import Testing
       async let outcome = registry.take(batch, at: clock.now())
       defer { lock.allowRelease() }
       try await lock.waitUntilAwaited()
-      let installation = InstallationRequest(
+      let installation = DeviceRequest(
         installation: "i-1", hub: .default, user: "alice", platform: .apns, handle: "0a")
       let registration = try await registry.install(installation, at: clock.now())
       try await lock.release()
@@ -153,7 +153,7 @@ import Testing
   @Test func registrationThatChangesItsUserIsNotListed() async throws {
     try await withPostgreSQLRegistry { registry, configuration in
       _ = try await registry.install(
-        InstallationRequest(installation: "i-1", hub: .default, user: "alice", platform: .apns, handle: "01"),
+        DeviceRequest(installation: "i-1", hub: .default, user: "alice", platform: .apns, handle: "01"),
         at: clock.now()
       )
       let pool = try PostgreSQLPool(configuration, logger: TestPostgreSQL.quietLogger)

@@ -188,7 +188,7 @@ struct InstallationDocument: Hashable, Sendable {
   }
 
   /// The request to the registry, which makes the name of a template a tag of it, as Azure does.
-  func request(in hub: HubName, at now: UnixTime) throws(InvalidDescription) -> InstallationRequest {
+  func request(in hub: HubName, at now: UnixTime) throws(InvalidDescription) -> DeviceRequest {
     guard Tag.isInstallation(id) else {
       throw InvalidDescription("the installation's id must be \(Tag.installationRule)")
     }
@@ -197,7 +197,7 @@ struct InstallationDocument: Hashable, Sendable {
     guard validUntil.map({ $0 > now }) ?? true else { throw InvalidDescription("expirationTime must be in the future") }
     var profile = profile
     (profile.attributes, profile.azure) = (pushVariables, service.form)
-    return InstallationRequest(
+    return DeviceRequest(
       installation: id, hub: hub, user: user ?? UserName.ofDevice(RegistrationID(azure: id)),
       platform: service.platform, handle: handle, tags: tags.tags, profile: profile.isEmpty ? nil : profile,
       templates: try rows(of: templates, profile, field: "templates"), tiles: try rows(ofTiles: profile),
@@ -207,11 +207,11 @@ struct InstallationDocument: Hashable, Sendable {
   /// The templates of the installation or of a tile. `field` names them in errors.
   private func rows(
     of templates: [String: Template], _ profile: DeviceProfile, field: String
-  ) throws(InvalidDescription) -> [InstallationRequest.Template] {
+  ) throws(InvalidDescription) -> [DeviceRequest.Template] {
     guard templates.count <= Self.maximumTemplates else {
       throw InvalidDescription("\(field) must be at most \(Self.maximumTemplates)")
     }
-    var rows: [InstallationRequest.Template] = []
+    var rows: [DeviceRequest.Template] = []
     for (name, entry) in templates.sorted(by: { $0.key < $1.key }) {
       guard !name.isEmpty else { throw InvalidDescription("\(field) must have names") }
       let template = try entry.template.checked(name: name, on: service.platform, field: "\(field).\(name).body")
@@ -223,7 +223,7 @@ struct InstallationDocument: Hashable, Sendable {
           "\(field).\(name) and pushVariables together must have at most \(DeviceProfile.maximumLength) bytes")
       }
       try requireOwn(entry.tags, field: "\(field).\(name).tags")
-      rows.append(InstallationRequest.Template(template, tags: entry.tags.tags, azure: entry.template.form))
+      rows.append(DeviceRequest.Template(template, tags: entry.tags.tags, azure: entry.template.form))
     }
     return rows
   }
@@ -237,12 +237,12 @@ struct InstallationDocument: Hashable, Sendable {
     }
   }
 
-  private func rows(ofTiles profile: DeviceProfile) throws(InvalidDescription) -> [InstallationRequest.Tile] {
+  private func rows(ofTiles profile: DeviceProfile) throws(InvalidDescription) -> [DeviceRequest.Tile] {
     guard tiles.count <= Self.maximumTiles else {
       throw InvalidDescription("secondaryTiles must be at most \(Self.maximumTiles)")
     }
     var handles: Set<String> = [handle]
-    var rows: [InstallationRequest.Tile] = []
+    var rows: [DeviceRequest.Tile] = []
     for (name, tile) in tiles.sorted(by: { $0.key < $1.key }) {
       let field = "secondaryTiles.\(name)"
       guard handles.insert(tile.handle).inserted else {
@@ -252,7 +252,7 @@ struct InstallationDocument: Hashable, Sendable {
       var profile = profile
       profile.tile = name
       rows.append(
-        InstallationRequest.Tile(
+        DeviceRequest.Tile(
           name, handle: tile.handle, tags: tile.tags.tags,
           templates: try self.rows(of: tile.templates, profile, field: "\(field).templates")))
     }

@@ -125,11 +125,9 @@ struct AzureTemplate: Hashable, Sendable {
     }
     let content = platform.vocabulary.azure[0].envelope.map { Self.content(of: $0, in: body) } ?? body
     let template = DeviceTemplate(name: name, body: content, headers: headers)
-    let compiled: ContentTemplate
-    do throws(TemplateError) { compiled = try template.compiled(for: platform) } catch {
+    do throws(DeviceTemplate.Fault) { try template.check(on: platform) } catch {
       throw InvalidDescription("\(field): \(error)")
     }
-    do throws(ContentFault) { try compiled.check() } catch { throw InvalidDescription("\(field): \(error)") }
     return template
   }
 

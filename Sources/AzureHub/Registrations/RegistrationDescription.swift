@@ -113,9 +113,9 @@ struct RegistrationDescription: Hashable, Sendable {
   }
 
   /// The request to the registry. A device without a user gets one of its own, and so does an installation.
-  func request(id: RegistrationID, hub: HubName) -> RegistrationRequest {
+  func request(id: RegistrationID, hub: HubName) -> DeviceRequest {
     let owner = tags.installation.map { RegistrationID(azure: $0) } ?? id
-    return RegistrationRequest(
+    return DeviceRequest(
       id: id, hub: hub, user: tags.user ?? UserName.ofDevice(owner), platform: service.platform, handle: handle,
       tags: tags.tags + (tags.installation.map { [Tag.installationPrefix + $0] } ?? []),
       profile: profile.isEmpty ? nil : profile, isTrusted: true)

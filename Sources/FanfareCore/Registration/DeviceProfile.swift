@@ -25,6 +25,31 @@ package struct DeviceTemplate: Hashable, Sendable {
     let payload = NativePayload(body, as: platform.vocabulary.nativeForm)
     return try ContentTemplate(Content(native: NativePayloads(platform, payload), headers: headers))
   }
+
+  /// Throws if the template has header fields of another platform, cannot be compiled, or has a part without
+  /// expressions that the push service would refuse.
+  package func check(on platform: Platform) throws(Fault) {
+    for name in headers.keys.sorted() where PushHeader.platform(of: name) != platform { throw .header(name) }
+    let template: ContentTemplate
+    do throws(TemplateError) { template = try compiled(for: platform) } catch { throw .template(error) }
+    do throws(ContentFault) { try template.check() } catch { throw .content(error) }
+  }
+
+  /// The reason why no push could be made from a template. The fields are those of a send's native payload.
+  package enum Fault: Error, CustomStringConvertible {
+    /// This header field belongs to another platform.
+    case header(String)
+    case template(TemplateError)
+    case content(ContentFault)
+
+    package var description: String {
+      switch self {
+      case .header(let name): "headers.\(name): does not belong to this platform"
+      case .template(let error): "\(error)"
+      case .content(let fault): "\(fault)"
+      }
+    }
+  }
 }
 
 /// An app's report about its device besides handle and tags, for templates and local times.

@@ -19,14 +19,14 @@ package protocol DeviceRegistry: Sendable {
   /// Throws `.gone` if the id was never issued, has expired, or belongs to another user with a different handle;
   /// `.forbidden` if a tag belongs to another user or to an installation. With a condition throws `.notFound` if there
   /// is no registration with the id, and `.changed` if the condition does not hold for it.
-  func complete(_ request: RegistrationRequest, if condition: RegistrationCondition?, at now: UnixTime) async throws
+  func complete(_ request: DeviceRequest, if condition: RegistrationCondition?, at now: UnixTime) async throws
     -> Registration
 
   /// Creates or replaces the registration of an installation.
   ///
   /// Throws `.gone` if the installation belongs to another user with a different handle; `.forbidden` if a tag belongs
   /// to another user or another installation.
-  func install(_ request: InstallationRequest, at now: UnixTime) async throws -> Registration
+  func install(_ request: DeviceRequest, at now: UnixTime) async throws -> Registration
 
   /// Removes a registration of the user, and with that of an installation its templates.
   /// Throws `.notFound` if it does not exist or belongs to another user, `.changed` if the condition does not hold.
@@ -75,7 +75,7 @@ package typealias RegistrationCondition = @Sendable (Registration) -> Bool
 
 extension DeviceRegistry {
   /// Completes a registration without a condition.
-  package func complete(_ request: RegistrationRequest, at now: UnixTime) async throws -> Registration {
+  package func complete(_ request: DeviceRequest, at now: UnixTime) async throws -> Registration {
     try await complete(request, if: nil, at: now)
   }
 

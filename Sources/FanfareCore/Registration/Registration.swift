@@ -6,7 +6,7 @@ package typealias RegistrationID = Identifier<RegistrationSubject>
 
 /// A device of one user.
 package struct Registration: Hashable, Sendable {
-  package let id: RegistrationID
+  package var id: RegistrationID
   package let hub: HubName
   /// The user who last completed the registration. The device belongs to this user alone.
   package let user: String
@@ -19,11 +19,11 @@ package struct Registration: Hashable, Sendable {
   package let installation: String?
   /// When the app last reported this handle.
   /// A service's report that the device is gone is compared with it.
-  package let registeredAt: UnixTime
+  package var registeredAt: UnixTime
   /// When the current user first completed it.
-  package let createdAt: UnixTime
+  package var createdAt: UnixTime
   /// When the app last contacted the front end; not before `registeredAt`.
-  package let seenAt: UnixTime
+  package var seenAt: UnixTime
   /// Templates, language, time zone and attributes; nil if the app reported none.
   package let profile: DeviceProfile?
   /// When the registration ends unless its app renews it; nil: never. Only installations have such an end.
@@ -74,60 +74,31 @@ extension Registration: JSONWritable {
   package var json: [UInt8] { JSONWriter.bytes(of: self, capacity: 512) }
 }
 
-/// A request of an app to complete a registration by handle.
-package struct RegistrationRequest: Hashable, Sendable {
-  /// The id that was issued to the app.
-  package let id: RegistrationID
+/// A request of an app to register a device: by an id that was issued to it, or by installation.
+package struct DeviceRequest: Hashable, Sendable {
+  /// The id that was issued to the app; nil by installation.
+  package let id: RegistrationID?
+  /// The app's permanent id of its installation; nil by handle.
+  package let installation: String?
   package let hub: HubName
   /// The authenticated user.
   package let user: String
-  package let platform: Platform
+  package var platform: Platform
   /// A valid handle of the platform. The registry normalizes it.
-  package let handle: String
-  /// The device's tags besides the user's own; valid tags (`Tag.isValid`).
-  package let tags: [String]
-  package let profile: DeviceProfile?
-  /// Whether the caller may register for any user: then the rules of ownership do not apply, and an id that does not
-  /// exist is created.
-  package let isTrusted: Bool
-
-  package init(
-    id: RegistrationID, hub: HubName, user: String, platform: Platform, handle: String, tags: [String],
-    profile: DeviceProfile? = nil, isTrusted: Bool = false
-  ) {
-    self.id = id
-    self.hub = hub
-    self.user = user
-    self.platform = platform
-    self.handle = handle
-    self.tags = tags
-    self.profile = profile
-    self.isTrusted = isTrusted
-  }
-}
-
-/// A request of an app to register by installation.
-package struct InstallationRequest: Hashable, Sendable {
-  /// The app's permanent id of its installation.
-  package let installation: String
-  package let hub: HubName
-  /// The authenticated user.
-  package let user: String
-  package let platform: Platform
-  /// A valid handle of the platform. The registry normalizes it.
-  package let handle: String
+  package var handle: String
   /// The device's tags besides the user's and the installation's own; valid tags (`Tag.isValid`).
-  package let tags: [String]
-  /// Without a template: an installation's templates are in `templates`.
-  package let profile: DeviceProfile?
+  package var tags: [String]
+  /// That of an installation has no template: its templates are in `templates`.
+  package var profile: DeviceProfile?
   /// The installation's templates, each a registration of its own; they replace all former ones.
-  package let templates: [Template]
+  package var templates: [Template]
   /// The installation's secondary tiles, each a registration of its own with its templates; they replace all former
   /// ones.
-  package let tiles: [Tile]
+  package var tiles: [Tile]
   /// When the installation ends unless it is renewed; nil: never.
   package let validUntil: UnixTime?
-  /// Whether the caller may register for any user: then the rules of ownership do not apply.
+  /// Whether the caller may register for any user: then the rules of ownership do not apply, and an id that does not
+  /// exist is created.
   package let isTrusted: Bool
 
   /// A template of an installation.
@@ -176,10 +147,11 @@ package struct InstallationRequest: Hashable, Sendable {
   }
 
   package init(
-    installation: String, hub: HubName, user: String, platform: Platform, handle: String, tags: [String] = [],
-    profile: DeviceProfile? = nil, templates: [Template] = [], tiles: [Tile] = [], validUntil: UnixTime? = nil,
-    isTrusted: Bool = false
+    id: RegistrationID? = nil, installation: String? = nil, hub: HubName, user: String, platform: Platform,
+    handle: String, tags: [String] = [], profile: DeviceProfile? = nil, templates: [Template] = [], tiles: [Tile] = [],
+    validUntil: UnixTime? = nil, isTrusted: Bool = false
   ) {
+    self.id = id
     self.installation = installation
     self.hub = hub
     self.user = user
@@ -191,6 +163,14 @@ package struct InstallationRequest: Hashable, Sendable {
     self.tiles = tiles
     self.validUntil = validUntil
     self.isTrusted = isTrusted
+  }
+
+  /// The request that registers a device again as it is, without templates and tiles.
+  package init(again registration: Registration) {
+    self.init(
+      installation: registration.installation, hub: registration.hub, user: registration.user,
+      platform: registration.platform, handle: registration.handle, tags: registration.tags,
+      profile: registration.profile, validUntil: registration.validUntil)
   }
 
   /// The number of its registrations.

@@ -22,7 +22,7 @@ package protocol RegistrationDirectory: Sendable {
   ///
   /// Throws `.conflict` if the registration has changed, `.notFound` if it was removed, `.gone` and `.forbidden` as
   /// `DeviceRegistry.install`.
-  func revise(_ former: Registration, by request: InstallationRequest, at now: UnixTime) async throws
+  func revise(_ former: Registration, by request: DeviceRequest, at now: UnixTime) async throws
     -> Registration
 
   /// Removes registrations in a slice with an earlier `Registration.seenAt`, or a `validUntil` that has passed, and

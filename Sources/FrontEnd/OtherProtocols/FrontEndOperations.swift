@@ -34,21 +34,21 @@ package struct FrontEndOperations: Sendable {
 
   /// Completes a registration; see `DeviceRegistry.complete`.
   package func complete(
-    _ request: RegistrationRequest, if condition: RegistrationCondition? = nil, by caller: Caller
+    _ request: DeviceRequest, if condition: RegistrationCondition? = nil, by caller: Caller
   ) async throws -> Registration {
     try await charge(1, by: caller)
     return try await registry.complete(request, if: condition, at: clock.now())
   }
 
   /// Registers an installation.
-  package func install(_ request: InstallationRequest, by caller: Caller) async throws -> Registration {
+  package func install(_ request: DeviceRequest, by caller: Caller) async throws -> Registration {
     try await charge(request.count, by: caller)
     return try await registry.install(request, at: clock.now())
   }
 
   /// Replaces an installation if it is still `former`; see `RegistrationDirectory.revise`.
   package func revise(
-    _ former: Registration, by request: InstallationRequest, of caller: Caller
+    _ former: Registration, by request: DeviceRequest, of caller: Caller
   ) async throws -> Registration {
     try await charge(request.count, by: caller)
     return try await registry.revise(former, by: request, at: clock.now())
@@ -92,6 +92,6 @@ package struct FrontEndOperations: Sendable {
   /// The quota is meant for one user, and such a caller acts for all of an app: it has one only as an exception.
   private func charge(_ rows: Int, by caller: Caller) async throws {
     guard caller.hub.quotas.policy.isException(caller.user) else { return }
-    _ = try await caller.hub.quotas.charge(rows, to: .registrations, of: caller.user, at: clock.now())
+    try await caller.hub.quotas.charge(rows, to: .registrations, of: caller.user, at: clock.now())
   }
 }

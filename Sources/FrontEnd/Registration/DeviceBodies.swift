@@ -9,7 +9,7 @@ struct DeviceBody: Hashable {
   let handle: String
   let tags: [String]
   let profile: DeviceProfile?
-  let templates: [InstallationRequest.Template]
+  let templates: [DeviceRequest.Template]
 
   /// Reads a body of the project's own routes: `{"platform":"apns","handle":"…","tags":["news"],"locale":"de"}`.
   ///
@@ -18,7 +18,7 @@ struct DeviceBody: Hashable {
   init(_ body: ArraySlice<UInt8>, of kind: Kind) throws(Refusal) {
     var (platform, handle, tags): (Platform?, (member: String, value: String)?, [String]?)
     var (profile, profiled) = (DeviceProfile(), Set<String>())
-    var templates: [InstallationRequest.Template]?
+    var templates: [DeviceRequest.Template]?
     try readBody(body) { (key, reader) throws(JSONError) in
       switch key {
       case "platform":
@@ -79,7 +79,7 @@ struct DeviceBody: Hashable {
 
   private init(
     _ platform: Platform?, _ platformMember: String, _ handle: String?, _ handleMember: String, _ tags: [String]?,
-    profile: DeviceProfile, templates: [InstallationRequest.Template]
+    profile: DeviceProfile, templates: [DeviceRequest.Template]
   ) throws(Refusal) {
     do throws(JSONError) {
       self.platform = try required(platform, platformMember)
@@ -95,6 +95,14 @@ struct DeviceBody: Hashable {
     }
     self.profile = profile.isEmpty ? nil : profile
     self.templates = templates
+  }
+}
+
+extension DeviceBody {
+  func request(id: RegistrationID? = nil, installation: String? = nil, by caller: Caller) -> DeviceRequest {
+    DeviceRequest(
+      id: id, installation: installation, hub: caller.hub.name, user: caller.user, platform: platform, handle: handle,
+      tags: tags, profile: profile, templates: templates)
   }
 }
 

@@ -1,6 +1,6 @@
 import FanfareCore
 
-extension InstallationRequest {
+extension DeviceRequest {
   /// The most templates of an installation; each is a registration of its own.
   static let maximumTemplates = 100
 }
@@ -8,28 +8,28 @@ extension InstallationRequest {
 /// An installation with its templates, as it is stored.
 struct Installation {
   let registration: Registration
-  let templates: [InstallationRequest.Template]
+  let templates: [DeviceRequest.Template]
   /// Which clients of Azure Notification Hubs give it.
-  let tiles: [InstallationRequest.Tile]
+  let tiles: [DeviceRequest.Tile]
 
   /// Nil without a registration of its own, which is the first one; the others are templates and tiles.
   init?(_ registrations: [Registration]) {
     guard let first = registrations.first, !first.isPart else { return nil }
     registration = first
-    tiles = InstallationRequest.Tile.all(in: registrations)
+    tiles = DeviceRequest.Tile.all(in: registrations)
     let shared = Set(first.tags)
     templates = registrations.dropFirst().compactMap { row in
       guard row.profile?.tile == nil else { return nil }
       return row.profile?.template.map { template in
         // The registry adds the template's name.
-        InstallationRequest.Template(
+        DeviceRequest.Template(
           template, tags: row.tags.filter { !shared.contains($0) && $0 != template.name },
           azure: row.profile?.azure ?? [:])
       }
     }
   }
 
-  init(_ registration: Registration, _ templates: [InstallationRequest.Template]) {
+  init(_ registration: Registration, _ templates: [DeviceRequest.Template]) {
     (self.registration, self.templates, tiles) = (registration, templates, [])
   }
 
@@ -53,14 +53,14 @@ struct Installation {
 
 extension JSONReader {
   /// Reads an installation's templates by name: `{"goal":{"body":"…","headers":{…},"tags":[…]}}`.
-  mutating func readDeviceTemplates() throws(JSONError) -> [InstallationRequest.Template] {
-    var templates: [InstallationRequest.Template] = []
+  mutating func readDeviceTemplates() throws(JSONError) -> [DeviceRequest.Template] {
+    var templates: [DeviceRequest.Template] = []
     try readObject { (key, reader) throws(JSONError) in
       let name = key.text
       guard DeviceTemplate.isName(name) else { throw reader.error("must have a name of \(DeviceTemplate.nameRule)") }
       guard !templates.contains(where: { $0.template.name == name }) else { throw reader.duplicateMember() }
-      guard templates.count < InstallationRequest.maximumTemplates else {
-        throw reader.error("is one template more than the \(InstallationRequest.maximumTemplates) allowed")
+      guard templates.count < DeviceRequest.maximumTemplates else {
+        throw reader.error("is one template more than the \(DeviceRequest.maximumTemplates) allowed")
       }
       templates.append(try reader.readDeviceTemplate(named: name))
     }
@@ -68,7 +68,7 @@ extension JSONReader {
   }
 
   /// Reads one template: `{"body":"…","headers":{…},"tags":[…]}`.
-  mutating func readDeviceTemplate(named name: String) throws(JSONError) -> InstallationRequest.Template {
+  mutating func readDeviceTemplate(named name: String) throws(JSONError) -> DeviceRequest.Template {
     var (body, headers, tags): (String?, [String: String]?, [String]?)
     try readObject { (key, reader) throws(JSONError) in
       switch key {
@@ -85,30 +85,27 @@ extension JSONReader {
       }
     }
     guard let body else { throw error("must have a body") }
-    return InstallationRequest.Template(
+    return DeviceRequest.Template(
       DeviceTemplate(name: name, body: body, headers: headers ?? [:]), tags: tags ?? [])
   }
 }
 
 extension DeviceTemplate {
-  /// Throws an error that names a part of `member` if the template cannot be compiled for the platform, has header
-  /// fields of another one, or has a part without expressions that the push service would refuse.
+  /// Throws an error that names a part of `member`; see `check(on:)`.
   func check(on platform: Platform, as member: String) throws(JSONError) {
-    for name in headers.keys.sorted() where PushHeader.platform(of: name) != platform {
-      throw JSONError(field: "\(member).headers.\(name)", problem: "does not belong to this platform")
-    }
     // Errors name the template's part as that of a native payload.
     func part(_ field: String) -> String {
       field.replacing("native.\(platform)", with: "body").replacing("native.headers", with: "headers")
     }
-    let template: ContentTemplate
-    do throws(TemplateError) { template = try compiled(for: platform) } catch {
-      var error = error
-      error.field = part(error.field)
-      throw JSONError(error, in: member)
-    }
-    do throws(ContentFault) { try template.check() } catch {
-      throw JSONError(field: "\(member).\(part(error.field))", problem: error.problem)
+    do throws(Fault) { try check(on: platform) } catch {
+      switch error {
+      case .header(let name):
+        throw JSONError(field: "\(member).headers.\(name)", problem: "does not belong to this platform")
+      case .template(var error):
+        error.field = part(error.field)
+        throw JSONError(error, in: member)
+      case .content(let fault): throw JSONError(field: "\(member).\(part(fault.field))", problem: fault.problem)
+      }
     }
   }
 }

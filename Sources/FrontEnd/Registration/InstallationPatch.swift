@@ -24,8 +24,7 @@ struct InstallationPatch {
   /// Returns the changed installation.
   ///
   /// Throws a refusal that names the operation by index and path; `.conflict` if it does not fit the present values.
-  func applied(to installation: Installation) throws(Refusal) -> InstallationRequest {
-    let former = installation.registration
+  func applied(to installation: Installation) throws(Refusal) -> DeviceRequest {
     var device = PatchedDevice(installation)
     var lastOfAddress: Int?
     for (index, change) in changes.enumerated() {
@@ -44,11 +43,11 @@ struct InstallationPatch {
       throw Refusal(.invalidField, "/tags would have \(given) tags; at most \(Tag.maximumCount) are allowed")
     }
     do throws(JSONError) { try device.check() } catch { throw Refusal(error) }
-    return InstallationRequest(
-      installation: former.installation ?? "", hub: former.hub, user: former.user, platform: device.platform,
-      handle: device.handle, tags: device.tags,
-      profile: device.profile.isEmpty ? nil : device.profile, templates: device.templates,
-      tiles: device.platform.vocabulary.hasTiles ? installation.tiles : [], validUntil: former.validUntil)
+    var request = DeviceRequest(again: installation.registration)
+    (request.platform, request.handle, request.tags) = (device.platform, device.handle, device.tags)
+    (request.profile, request.templates) = (device.profile.isEmpty ? nil : device.profile, device.templates)
+    request.tiles = device.platform.vocabulary.hasTiles ? installation.tiles : []
+    return request
   }
 }
 
@@ -58,7 +57,7 @@ private struct PatchedDevice {
   var handle: String
   var tags: [String]
   var profile: DeviceProfile
-  var templates: [InstallationRequest.Template]
+  var templates: [DeviceRequest.Template]
   /// The tags that the registry adds.
   private let own: Set<String>
 
@@ -76,9 +75,9 @@ private struct PatchedDevice {
     guard profile.attributes.count <= DeviceProfile.maximumAttributes else {
       throw JSONError(field: "/attributes", problem: "would have more than \(DeviceProfile.maximumAttributes) values")
     }
-    guard templates.count <= InstallationRequest.maximumTemplates else {
+    guard templates.count <= DeviceRequest.maximumTemplates else {
       throw JSONError(
-        field: "/templates", problem: "would have more than \(InstallationRequest.maximumTemplates) templates")
+        field: "/templates", problem: "would have more than \(DeviceRequest.maximumTemplates) templates")
     }
     try profile.check()
     for template in templates { try template.template.check(on: platform, as: "templates.\(template.template.name)") }

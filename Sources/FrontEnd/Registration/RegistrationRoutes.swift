@@ -75,7 +75,7 @@ struct RegistrationRoutes: Sendable {
     let installation = try AppInstallationBody(body)
     try await charge(caller)
     let registration = try await registry.install(
-      InstallationRequest(
+      DeviceRequest(
         installation: installation.installation, hub: caller.hub.name, user: caller.user,
         platform: installation.platform, handle: installation.handle),
       at: clock.now())
@@ -102,11 +102,7 @@ struct RegistrationRoutes: Sendable {
       throw Refusal(.gone, "there is no such registration id; ask for a new one")
     }
     try await charge(caller)
-    return try await registry.complete(
-      RegistrationRequest(
-        id: id, hub: caller.hub.name, user: caller.user, platform: body.platform, handle: body.handle, tags: body.tags,
-        profile: body.profile),
-      at: clock.now())
+    return try await registry.complete(body.request(id: id, by: caller), at: clock.now())
   }
 
   private func remove(_ exchange: Exchange, by caller: Caller) async throws -> Answer {
@@ -126,11 +122,7 @@ struct RegistrationRoutes: Sendable {
     }
     let body = try DeviceBody(try await exchange.bytes(upTo: maximumBodySize), of: .installation)
     try await charge(caller, rows: 1 + body.templates.count)
-    let registration = try await registry.install(
-      InstallationRequest(
-        installation: installation, hub: caller.hub.name, user: caller.user, platform: body.platform,
-        handle: body.handle, tags: body.tags, profile: body.profile, templates: body.templates),
-      at: clock.now())
+    let registration = try await registry.install(body.request(installation: installation, by: caller), at: clock.now())
     return .json(Installation(registration, body.templates).json, isPrivate: true)
   }
 

@@ -113,10 +113,8 @@ enum ImportJudgement {
     let createdAt =
       line.isCreationGiven
       ? new.createdAt : RegistrationRules.createdAt(by: new.user, replacing: stored, at: new.registeredAt)
-    let next = Registration(
-      id: id, hub: new.hub, user: new.user, platform: new.platform, handle: new.handle, tags: new.tags,
-      installation: new.installation, registeredAt: new.registeredAt, createdAt: createdAt, seenAt: new.seenAt,
-      profile: new.profile, validUntil: new.validUntil)
+    var next = new
+    (next.id, next.createdAt) = (id, createdAt)
     if let stored, stored == next, stored.user.hasSameBytes(as: next.user) {
       self = .unchanged
     } else if [stored, holder, installed].contains(where: { ($0?.seenAt ?? new.seenAt) > new.seenAt }) {

@@ -154,14 +154,7 @@ struct PostgreSQLImport {
         return former.tags.filter { !kept.contains(Array($0.utf8)) }.map { ($0, former.id) }
       })
     try connection.query(
-      Self.updateRegistrations,
-      [
-        .text(hub.rawValue), .ids(new.map(\.id)), .texts(new.map(\.user)), platforms(new), .texts(new.map(\.address)),
-        .texts(new.map(\.heldInstallation)), .texts(new.map { $0.tags.joined(separator: "\n") }),
-        .int8s(new.map(\.registeredAt.milliseconds)), .int8s(new.map(\.createdAt.milliseconds)),
-        .int8s(new.map { $0.seenAt > $0.registeredAt ? $0.seenAt.milliseconds : nil }), .texts(new.map(\.profileText)),
-        .int8s(new.map(\.validUntil?.milliseconds)),
-      ])
+      StoredRegistration.updateAll, [.text(hub.rawValue)] + StoredRegistration.arrays(of: new))
     let tags = new.flatMap { registration in registration.tags.map { (tag: $0, of: registration) } }
     try connection.query(
       Self.upsertTags,
@@ -301,16 +294,6 @@ extension PostgreSQLImport {
   private static let findTombstone = PreparedStatement("SELECT 1 FROM tombstones WHERE hub = $1 LIMIT 1")
   private static let deleteTombstones = PreparedStatement(
     "DELETE FROM tombstones WHERE hub = $1 AND registration = ANY ($2)")
-  private static let updateRegistrations = PreparedStatement(
-    """
-    UPDATE registrations SET username = k.username, platform = k.platform, handle = k.handle,
-      installation = k.installation, tags = string_to_array(k.tags, E'\\n'), registered_at = k.registered_at,
-      created_at = k.created_at, seen_at = k.seen_at,
-      profile = k.profile, valid_until = k.valid_until, expires_at = NULL
-    FROM unnest($2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
-      AS k (id, username, platform, handle, installation, tags, registered_at, created_at, seen_at, profile, valid_until)
-    WHERE registrations.hub = $1 AND registrations.id = k.id
-    """)
   private static let upsertTags = PreparedStatement(
     """
     INSERT INTO tags (hub, tag, registration, platform, handle, registered_at, created_at)

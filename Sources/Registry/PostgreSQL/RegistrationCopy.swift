@@ -27,29 +27,8 @@ struct RegistrationCopy {
 
   /// Fills the table `registrations`.
   func copyRegistrations() throws {
-    try copy(
-      into: "registrations",
-      "id, username, platform, handle, installation, tags, registered_at, created_at, seen_at, profile, valid_until"
-    ) { rows in
-      for place in order {
-        try rows.row(columns: 12)
-        rows.text(hub.rawValue)
-        rows.uuid(high: registrations[place].id.high, low: registrations[place].id.low)
-        rows.text(registrations[place].user)
-        rows.int2(registrations[place].storedPlatform)
-        rows.text(registrations[place].address)
-        if let installation = registrations[place].heldInstallation { rows.text(installation) } else { rows.null() }
-        rows.texts(registrations[place].tags)
-        rows.int8(registrations[place].registeredAt.milliseconds)
-        rows.int8(registrations[place].createdAt.milliseconds)
-        if registrations[place].seenAt > registrations[place].registeredAt {
-          rows.int8(registrations[place].seenAt.milliseconds)
-        } else {
-          rows.null()
-        }
-        if let profile = registrations[place].profileText { rows.text(profile) } else { rows.null() }
-        if let end = registrations[place].validUntil { rows.int8(end.milliseconds) } else { rows.null() }
-      }
+    try copy(into: "registrations", StoredRegistration.common) { rows in
+      for place in order { try StoredRegistration.write(registrations, place, to: &rows) }
     }
   }
 

@@ -8,27 +8,26 @@ extension RegistryDatabase: DeviceRegistry {
   }
 
   package func complete(
-    _ request: RegistrationRequest, if condition: RegistrationCondition?, at now: UnixTime
+    _ request: DeviceRequest, if condition: RegistrationCondition?, at now: UnixTime
   ) async throws -> Registration {
+    guard let id = request.id else { throw RegistrationRules.gone }
     let draft = try RegistrationDraft(request)
     let (registration, surplus) = try await write(at: now) { [limits] in
-      try RegistrationTable($0, request.hub).complete(request.id, draft, if: condition, within: limits, at: now)
+      try RegistrationTable($0, request.hub).complete(id, draft, if: condition, within: limits, at: now)
     }
     SurplusDevices.count(surplus, of: request.hub)
     return registration
   }
 
-  package func install(_ request: InstallationRequest, at now: UnixTime) async throws -> Registration {
+  package func install(_ request: DeviceRequest, at now: UnixTime) async throws -> Registration {
     try await install([request], at: now)[0]
   }
 
   /// Creates or replaces the registrations of many installations in one transaction: all, or none if one is refused.
-  package func install(_ requests: [InstallationRequest], at now: UnixTime) async throws -> [Registration] {
+  package func install(_ requests: [DeviceRequest], at now: UnixTime) async throws -> [Registration] {
     let drafts = try requests.map { try InstallationDraft($0) }
     let stored = try await write(at: now) { [limits] session in
-      try zip(requests, drafts).map { request, draft in
-        try RegistrationTable(session, request.hub).install(request.installation, draft, within: limits, at: now)
-      }
+      try drafts.map { try RegistrationTable(session, $0.native.hub).install($0, within: limits, at: now) }
     }
     for (registration, surplus) in stored { SurplusDevices.count(surplus, of: registration.hub) }
     return stored.map(\.registration)
@@ -139,7 +138,7 @@ extension RegistryDatabase: RegistrationDirectory {
   }
 
   package func revise(
-    _ former: Registration, by request: InstallationRequest, at now: UnixTime
+    _ former: Registration, by request: DeviceRequest, at now: UnixTime
   ) async throws -> Registration {
     let draft = try InstallationDraft(request)
     return try await write(at: now) { try RegistrationTable($0, former.hub).revise(former, by: draft, at: now) }

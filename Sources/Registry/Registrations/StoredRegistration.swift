@@ -32,9 +32,10 @@ struct StoredRegistration {
 /// The columns of the tables `registrations` and `quarantine`: how they are read and written.
 extension StoredRegistration {
   /// The columns that a registration has in both tables, in the order of `values(of:)`.
-  private static let common = """
+  static let common = """
     id, username, platform, handle, installation, tags, registered_at, created_at, seen_at, profile, valid_until
     """
+  private static let names = common.split(separator: ", ")
   /// The columns that `init(_:hub:)` reads.
   static let columns = common + ", expires_at"
   /// Those of a quarantined registration.
@@ -51,14 +52,24 @@ extension StoredRegistration {
     var registration: Registration?
     if let user = try row.optionalText(1) {
       guard let handle else { throw StoredRegistration.damaged }
-      registration = try Registration(
-        stored: id, hub: hub, user: user, platform: row.integer(2), address: handle, tags: row.texts(5),
-        installation: row.optionalText(4), registeredAt: registeredAt, createdAt: row.time(7),
-        seenAt: row.optionalTime(8), profile: row.optionalText(9), validUntil: row.optionalTime(10))
+      let (platform, tags) = (try row.integer(2), try row.texts(5))
+      let profile = try row.optionalText(9).map(Self.profile)
+      let isTemplate = platform >= TemplateRow.firstCode
+      registration = Registration(
+        id: id, hub: hub, user: user, platform: try Platform(row: platform),
+        handle: isTemplate ? TemplateRow.handle(in: handle) : handle, tags: tags,
+        installation: try isTemplate || profile?.tile != nil
+          ? Registration.installation(in: tags) : row.optionalText(4),
+        registeredAt: registeredAt, createdAt: try row.time(7), seenAt: try row.optionalTime(8), profile: profile,
+        validUntil: try row.optionalTime(10))
     }
     self.init(
       id: id, handle: handle, registeredAt: registeredAt, expiresAt: try row.optionalTime(11),
       registration: registration)
+  }
+
+  private static func profile(stored text: String) throws -> DeviceProfile {
+    do { return try DeviceProfile.read(Array(text.utf8)[...]) } catch { throw damaged }
   }
 
   /// The values for an upsert, without those of the columns that only one of the tables has.
@@ -72,8 +83,56 @@ extension StoredRegistration {
     ]
   }
 
+  /// Writes the row of one of the registrations, with the columns `hub` and `common`.
+  ///
+  /// Reads member by member: copying a whole registration would retain every reference in it.
+  static func write(_ registrations: [Registration], _ place: Int, to rows: inout CopyWriter) throws {
+    try rows.row(columns: 12)
+    rows.text(registrations[place].hub.rawValue)
+    rows.uuid(high: registrations[place].id.high, low: registrations[place].id.low)
+    rows.text(registrations[place].user)
+    rows.int2(registrations[place].storedPlatform)
+    rows.text(registrations[place].address)
+    if let installation = registrations[place].heldInstallation { rows.text(installation) } else { rows.null() }
+    rows.texts(registrations[place].tags)
+    rows.int8(registrations[place].registeredAt.milliseconds)
+    rows.int8(registrations[place].createdAt.milliseconds)
+    if registrations[place].seenAt > registrations[place].registeredAt {
+      rows.int8(registrations[place].seenAt.milliseconds)
+    } else {
+      rows.null()
+    }
+    if let profile = registrations[place].profileText { rows.text(profile) } else { rows.null() }
+    if let end = registrations[place].validUntil { rows.int8(end.milliseconds) } else { rows.null() }
+  }
+
+  /// Updates the registrations of a hub, from arrays of the values.
+  static let updateAll = PreparedStatement(updateText)
+
+  /// The values of `updateAll`, without the hub.
+  static func arrays(of all: [Registration]) -> [Parameter] {
+    [
+      .ids(all.map(\.id)), .texts(all.map(\.user)), .int2s(all.map(\.storedPlatform)), .texts(all.map(\.address)),
+      .texts(all.map(\.heldInstallation)), .texts(all.map { $0.tags.joined(separator: "\n") }),
+      .int8s(all.map(\.registeredAt.milliseconds)), .int8s(all.map(\.createdAt.milliseconds)),
+      .int8s(all.map { $0.seenAt > $0.registeredAt ? $0.seenAt.milliseconds : nil }), .texts(all.map(\.profileText)),
+      .int8s(all.map(\.validUntil?.milliseconds)),
+    ]
+  }
+
+  private static var updateText: String {
+    let changes = names.dropFirst().map { name in
+      "\(name) = " + (name == "tags" ? "string_to_array(k.tags, E'\\n')" : "k.\(name)")
+    }.joined(separator: ", ")
+    let parameters = names.indices.map { "$\($0 + 2)" }.joined(separator: ", ")
+    return """
+      UPDATE registrations SET expires_at = NULL, \(changes) FROM unnest(\(parameters)) AS k (\(common))
+      WHERE registrations.hub = $1 AND registrations.id = k.id
+      """
+  }
+
   private static func upsertText(_ table: String, with others: String) -> String {
-    let columns = "\(common), \(others)".split(separator: ", ")
+    let columns = names + others.split(separator: ", ")
     let parameters = (0...columns.count).map { "?\($0 + 1)" }.joined(separator: ", ")
     let changes = columns.dropFirst().map { "\($0) = excluded.\($0)" }.joined(separator: ", ")
     return """

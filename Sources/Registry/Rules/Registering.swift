@@ -60,8 +60,9 @@ extension RegistrationTable {
 
   /// `DeviceRegistry.install` within the transaction; also returns how many surplus devices it removed.
   func install(
-    _ installation: String, _ draft: InstallationDraft, within limits: RegistrationLimits, at now: UnixTime
+    _ draft: InstallationDraft, within limits: RegistrationLimits, at now: UnixTime
   ) throws -> (registration: Registration, surplus: Int) {
+    let installation = draft.installation
     let claim = try claim(installation: installation, handle: draft.native.handle, at: now)
     let quarantined = claim.stored == nil ? try quarantined(.id(claim.id), at: now) : nil
     var registration = draft.native.registration(
@@ -150,8 +151,7 @@ extension RegistrationTable {
       throw RegistryError(.notFound, "there is no such installation")
     }
     guard stored == former else { throw RegistryError(.conflict, "the installation was changed in the meantime") }
-    let installation = next.installation ?? ""
-    let parts = try InstallationParts(self, installation, own: former.id, draft)
+    let parts = try InstallationParts(self, draft.installation, own: former.id, draft)
     if !parts.isEmpty, next == stored { next = next.seenLater }
     func make(_ draft: RegistrationDraft, _ stored: Registration?) -> Registration {
       stored.map { draft.revision(of: $0, at: now).seen(after: $0) }
@@ -239,10 +239,9 @@ extension Registration {
   }
 
   private func seen(after moment: UnixTime) -> Registration {
-    Registration(
-      id: id, hub: hub, user: user, platform: platform, handle: handle, tags: tags, installation: installation,
-      registeredAt: registeredAt, createdAt: createdAt, seenAt: moment + .milliseconds(1), profile: profile,
-      validUntil: validUntil)
+    var copy = self
+    copy.seenAt = moment + .milliseconds(1)
+    return copy
   }
 
   /// Whether the registration is of the audience, as far as its own user and tags show that.

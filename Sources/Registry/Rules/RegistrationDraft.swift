@@ -14,20 +14,10 @@ struct RegistrationDraft: Sendable {
   let validUntil: UnixTime?
   let isTrusted: Bool
 
-  init(_ request: RegistrationRequest) throws(RegistryError) {
-    (hub, user, platform, installation) = (request.hub, request.user, request.platform, nil)
-    handle = DeviceHandle.normalized(request.handle, platform: request.platform)
-    tags = try RegistrationRules.tags(
-      of: request.user, given: request.tags, timeZone: request.profile?.timeZone, isTrusted: request.isTrusted)
-    profile = try RegistrationRules.profile(request.profile, for: request.platform)
-    validUntil = nil
-    isTrusted = request.isTrusted
-  }
-
-  /// The draft of an installation's own registration, of a tile, or of a template of one of these.
-  fileprivate init(
-    _ request: InstallationRequest, _ template: InstallationRequest.Template? = nil,
-    of tile: InstallationRequest.Tile? = nil
+  /// The draft of a registration, or of a tile or a template of an installation.
+  init(
+    _ request: DeviceRequest, _ template: DeviceRequest.Template? = nil,
+    of tile: DeviceRequest.Tile? = nil
   ) throws(RegistryError) {
     (hub, user, platform, installation) = (request.hub, request.user, request.platform, request.installation)
     handle = DeviceHandle.normalized(tile?.handle ?? request.handle, platform: request.platform)
@@ -80,22 +70,25 @@ struct RegistrationDraft: Sendable {
   func revision(of former: Registration, at now: UnixTime) -> Registration {
     let isSame =
       former.user.hasSameBytes(as: user) && former.platform == platform && former.handle.hasSameBytes(as: handle)
-    return Registration(
-      id: former.id, hub: former.hub, user: user, platform: platform, handle: handle, tags: tags,
-      installation: installation, registeredAt: isSame ? former.registeredAt : now,
-      createdAt: RegistrationRules.createdAt(by: user, replacing: former, at: now), seenAt: now, profile: profile,
-      validUntil: validUntil)
+    var next = registration(former.id, replacing: former, at: now)
+    if isSame { next.registeredAt = former.registeredAt }
+    return next
   }
 }
 
 /// A validated request for an installation: its own registration, and one for each template and tile.
 struct InstallationDraft: Sendable {
+  let installation: String
   let native: RegistrationDraft
   let templates: [RegistrationDraft]
   /// The tiles and their templates.
   let tiles: [RegistrationDraft]
 
-  init(_ request: InstallationRequest) throws(RegistryError) {
+  init(_ request: DeviceRequest) throws(RegistryError) {
+    guard let installation = request.installation else {
+      throw RegistryError(.forbidden, "installation: is missing")
+    }
+    self.installation = installation
     guard request.profile?.template == nil else {
       throw RegistryError(.forbidden, "template: an installation has its templates in `templates`")
     }
@@ -116,8 +109,8 @@ struct InstallationDraft: Sendable {
   }
 
   private static func drafts(
-    _ request: InstallationRequest, _ templates: [InstallationRequest.Template],
-    of tile: InstallationRequest.Tile? = nil
+    _ request: DeviceRequest, _ templates: [DeviceRequest.Template],
+    of tile: DeviceRequest.Tile? = nil
   ) throws(RegistryError) -> [RegistrationDraft] {
     var names: Set<[UInt8]> = []
     var drafts: [RegistrationDraft] = []
@@ -157,14 +150,10 @@ extension RegistrationRules {
       throw refused(
         "template.name: must have at most \(DeviceTemplate.maximumNameLength) characters and no control characters")
     }
-    for name in template.headers.keys.sorted() where PushHeader.platform(of: name) != platform {
-      throw refused("template.headers.\(name): does not belong to this platform")
-    }
-    let compiled: ContentTemplate
-    do throws(TemplateError) { compiled = try template.compiled(for: platform) } catch {
+    do throws(DeviceTemplate.Fault) { try template.check(on: platform) } catch {
+      if case .header = error { throw refused("template.\(error)") }
       throw refused("template: \(error)")
     }
-    do throws(ContentFault) { try compiled.check() } catch { throw refused("template: \(error)") }
     return profile
   }
 }

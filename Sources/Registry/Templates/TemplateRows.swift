@@ -55,29 +55,10 @@ extension Registration {
   /// The profile as it is stored.
   var profileText: String? { profile.map { String(decoding: JSONWriter.bytes(of: $0), as: UTF8.self) } }
 
-  /// Reads a stored registration. Throws `StoredRegistration.damaged`.
-  init(
-    stored id: RegistrationID, hub: HubName, user: String, platform: Int64, address: String, tags: [String],
-    installation: String?, registeredAt: UnixTime, createdAt: UnixTime, seenAt: UnixTime?, profile: String?,
-    validUntil: UnixTime?
-  ) throws {
-    let isTemplate = platform >= TemplateRow.firstCode
-    let profile = try profile.map(Self.profile)
-    let isPart = isTemplate || profile?.tile != nil
-    self.init(
-      id: id, hub: hub, user: user, platform: try Platform(row: platform),
-      handle: isTemplate ? TemplateRow.handle(in: address) : address, tags: tags,
-      installation: isPart ? Self.installation(in: tags) : installation, registeredAt: registeredAt,
-      createdAt: createdAt, seenAt: seenAt, profile: profile, validUntil: validUntil)
-  }
-
-  private static func installation(in tags: [String]) -> String? {
+  /// The installation of a template or a tile.
+  static func installation(in tags: [String]) -> String? {
     tags.first { $0.utf8.starts(with: Tag.installationPrefix.utf8) }
       .map { String(Substring($0.utf8.dropFirst(Tag.installationPrefix.utf8.count))) }
-  }
-
-  private static func profile(stored text: String) throws -> DeviceProfile {
-    do { return try DeviceProfile.read(Array(text.utf8)[...]) } catch { throw StoredRegistration.damaged }
   }
 }
 

@@ -103,7 +103,7 @@ struct BroadcastTour: Sendable {
           case 35..<49, 85..<99: (.apns, Population.handle(number))
           default: (.wns, "https://cloud.notify.windows.com/?token=\(number)")
           }
-        return InstallationRequest(
+        return DeviceRequest(
           installation: "demo-\(number)", hub: .default, user: "user-\(number * 5 / 8)", platform: platform,
           handle: handle)
       }

@@ -68,11 +68,11 @@ struct MemoryRegistry: DeviceRegistry {
 
   func issue(hub: HubName, handle: String?, at now: UnixTime) async throws -> RegistrationID { throw Self.isReadOnly }
   func complete(
-    _ application: RegistrationRequest, if condition: RegistrationCondition?, at now: UnixTime
+    _ application: DeviceRequest, if condition: RegistrationCondition?, at now: UnixTime
   ) async throws -> Registration {
     throw Self.isReadOnly
   }
-  func install(_ application: InstallationRequest, at now: UnixTime) async throws -> Registration {
+  func install(_ application: DeviceRequest, at now: UnixTime) async throws -> Registration {
     throw Self.isReadOnly
   }
   func remove(

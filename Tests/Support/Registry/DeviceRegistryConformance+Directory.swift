@@ -104,8 +104,8 @@ extension DeviceRegistryConformance {
     },
     Self("an installation ends at the time that it gave, with its templates") { store in
       let (hub, end) = (store.hub, UnixTime.start + .seconds(60))
-      func request(_ number: Int, until end: UnixTime?) -> InstallationRequest {
-        InstallationRequest(
+      func request(_ number: Int, until end: UnixTime?) -> DeviceRequest {
+        DeviceRequest(
           installation: "i-\(number)", hub: hub, user: "ann", platform: .fcm, handle: "h\(number)",
           profile: DeviceProfile(azure: ["service": "Gcm"]),
           templates: [.init(.test("t"), azure: ["expiry": "0"])], validUntil: end)
@@ -134,7 +134,7 @@ extension DeviceRegistryConformance {
       let hub = store.hub
       func install(_ names: [String]) async throws {
         _ = try await store.install(
-          InstallationRequest(
+          DeviceRequest(
             installation: "i-1", hub: hub, user: "ann", platform: .fcm, handle: "h",
             templates: names.map { .init(.test($0)) }), at: .start)
       }
@@ -181,7 +181,7 @@ extension RegistrationDirectory {
   ) async throws -> Registration {
     try await revise(
       former,
-      by: InstallationRequest(
+      by: DeviceRequest(
         installation: "i-1", hub: .default, user: user, platform: platform, handle: handle, tags: tags),
       at: now)
   }

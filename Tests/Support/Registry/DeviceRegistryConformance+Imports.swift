@@ -115,7 +115,7 @@ extension DeviceRegistryConformance {
         let installed = try await store.install("i-1", "bob", "cc", platform: .apns, tags: ["news"])
         _ = try await store.revise(
           installed,
-          by: InstallationRequest(
+          by: DeviceRequest(
             installation: "i-1", hub: store.hub, user: "bob", platform: .apns, handle: "cc", tags: ["sport"]),
           at: .start + .seconds(60))
         _ = try await store.issue(hub: store.hub, handle: "pending", at: .start)

@@ -20,7 +20,7 @@ extension DeviceRegistryConformance {
                 return .success(nil)
               }
               // Each with another handle, so that nothing but the registration itself orders them.
-              let request = RegistrationRequest(
+              let request = DeviceRequest(
                 id: former.id, hub: store.hub, user: "ann", platform: .fcm, handle: "h\(number)", tags: ["t\(number)"])
               return .success(try await store.complete(request, if: isFormer, at: .start))
             } catch { return .failure(error) }
@@ -38,7 +38,7 @@ extension DeviceRegistryConformance {
     },
     Self("a conditional change needs a registration") { store in
       let id = try await store.issue(hub: store.hub, handle: nil, at: .start)
-      let request = RegistrationRequest(
+      let request = DeviceRequest(
         id: id, hub: store.hub, user: "ann", platform: .fcm, handle: "h", tags: [], isTrusted: true)
       await expect(.notFound) { try await store.complete(request, if: { _ in true }, at: .start) }
       #expect(try await store.reached(by: .user("ann")) == [])

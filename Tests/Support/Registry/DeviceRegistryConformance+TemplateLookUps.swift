@@ -306,7 +306,7 @@ extension DeviceRegistryConformance {
       func revise(_ former: Registration, _ templates: [String]) async throws -> Registration {
         try await store.revise(
           former,
-          by: InstallationRequest(
+          by: DeviceRequest(
             installation: "i", hub: store.hub, user: "ann", platform: .fcm, handle: "h",
             templates: templates.map { .init(.test($0)) }), at: .start)
       }

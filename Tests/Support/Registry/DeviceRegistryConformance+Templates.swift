@@ -130,7 +130,7 @@ extension DeviceRegistryConformance {
       // As clients of Azure do: tags of an installation that the registrations are not.
       for template in [nil, DeviceTemplate(body: #"{"data":{"k":"v"}}"#)] {
         _ = try await store.complete(
-          RegistrationRequest(
+          DeviceRequest(
             id: .random(), hub: store.hub, user: "ben", platform: .fcm, handle: "z", tags: ["installation:k"],
             profile: template.map { DeviceProfile(template: $0) }, isTrusted: true), at: .start)
       }
@@ -165,7 +165,7 @@ extension DeviceRegistryConformance {
       let id = RegistrationID.random()
       func put(_ user: String, _ handle: String, template: DeviceTemplate? = nil) async throws -> Registration {
         try await store.complete(
-          RegistrationRequest(
+          DeviceRequest(
             id: id, hub: store.hub, user: user, platform: .fcm, handle: handle, tags: ["installation:x"],
             profile: template.map { DeviceProfile(template: $0) }, isTrusted: true), at: .start)
       }
@@ -180,7 +180,7 @@ extension DeviceRegistryConformance {
       #expect(try await store.tombstones(hub: store.hub, since: .start, cause: nil, after: nil, limit: 9).isEmpty)
       _ = try await store.install("i", "ann", "a")
       let taken = try await store.install(
-        InstallationRequest(
+        DeviceRequest(
           installation: "i", hub: store.hub, user: "eve", platform: .fcm, handle: "b", isTrusted: true), at: .start)
       #expect(try await store.reached(by: .user("eve")) == [taken.id])
     },
@@ -188,7 +188,7 @@ extension DeviceRegistryConformance {
       func put(_ handle: String, template: DeviceTemplate?) async throws -> Registration {
         let id = RegistrationID.random()
         return try await store.complete(
-          RegistrationRequest(
+          DeviceRequest(
             id: id, hub: store.hub, user: UserName.ofDevice(id), platform: .fcm, handle: handle, tags: [],
             profile: template.map { DeviceProfile(template: $0) }, isTrusted: true), at: .start)
       }
@@ -206,7 +206,7 @@ extension DeviceRegistryConformance {
     },
     Self("an installation without a user shares its device with a user's template") { store in
       let native = try await store.install(
-        InstallationRequest(
+        DeviceRequest(
           installation: "i", hub: store.hub, user: UserName.ofDevice(.random()), platform: .fcm, handle: "h",
           templates: [.init(.test("a"))], isTrusted: true), at: .start)
       let rows = try await store.registrations(ofInstallation: "i", hub: store.hub)
@@ -253,7 +253,7 @@ extension DeviceRegistry {
     profile: DeviceProfile, at now: UnixTime = .start
   ) async throws -> Registration {
     try await complete(
-      RegistrationRequest(
+      DeviceRequest(
         id: id, hub: hub, user: user, platform: platform, handle: handle, tags: tags, profile: profile), at: now)
   }
 
@@ -270,7 +270,7 @@ extension DeviceRegistry {
     templates: [String], templateTags: [String] = [], at now: UnixTime = .start
   ) async throws -> Registration {
     try await install(
-      InstallationRequest(
+      DeviceRequest(
         installation: installation, hub: hub, user: user, platform: .fcm, handle: handle, tags: tags,
         profile: profile, templates: templates.map { .init(.test($0), tags: templateTags) }), at: now)
   }

@@ -23,7 +23,7 @@ extension DeviceRegistryConformance {
       #expect(try await store.reached(by: .tag("t")) == [native.id])
       #expect(try await store.rendered(.everyone, .devices(name: "b")) == [all[3].id])
       #expect(
-        InstallationRequest.Tile.all(in: all) == [
+        DeviceRequest.Tile.all(in: all) == [
           .init("news", handle: channel("n"), tags: ["own"], templates: [.init(.tile("b"))])
         ])
     },
@@ -40,7 +40,7 @@ extension DeviceRegistryConformance {
       #expect(try await store.reached(by: .everyone) == [after[0].id, after[1].id, after[3].id])
       let last = try await store.revise(
         second,
-        by: InstallationRequest(
+        by: DeviceRequest(
           installation: "i", hub: store.hub, user: "ann", platform: .wns, handle: channel("main")), at: .start)
       #expect(try await store.registrations(ofInstallation: "i", hub: store.hub) == [last])
     },
@@ -81,7 +81,7 @@ extension DeviceRegistryConformance {
       let native = try await store.install("main", tiles: [.test("x", "x")])
       let before = try await store.registrations(ofInstallation: "i", hub: store.hub)
       for tiles in [
-        [InstallationRequest.Tile.test("x", "main")], [.test("x", "x"), .test("x", "y")],
+        [DeviceRequest.Tile.test("x", "main")], [.test("x", "x"), .test("x", "y")],
         [.test("x", "x"), .test("y", "x")], [.test("", "x")], [.test("x", "x", ["a", "a"])],
       ] {
         await expect(.forbidden) { try await store.install("main", tiles: tiles) }
@@ -91,7 +91,7 @@ extension DeviceRegistryConformance {
       }
       await expect(.forbidden) {
         try await store.install(
-          InstallationRequest(
+          DeviceRequest(
             installation: "i", hub: store.hub, user: "ann", platform: .fcm, handle: "h", tiles: [.test("x", "x")]),
           at: .start)
       }
@@ -129,7 +129,7 @@ extension DeviceTemplate {
   fileprivate static func tile(_ name: String) -> DeviceTemplate { DeviceTemplate(name: name, body: "<a>$(b)</a>") }
 }
 
-extension InstallationRequest.Tile {
+extension DeviceRequest.Tile {
   fileprivate static func test(_ name: String, _ handle: String, _ templates: [String] = []) -> Self {
     Self(name, handle: channel(handle), tags: ["own"], templates: templates.map { .init(.tile($0)) })
   }
@@ -138,10 +138,10 @@ extension InstallationRequest.Tile {
 extension DeviceRegistry {
   /// Registers the installation `i` of ann with tiles.
   fileprivate func install(
-    _ handle: String, tags: [String] = [], templates: [String] = [], tiles: [InstallationRequest.Tile]
+    _ handle: String, tags: [String] = [], templates: [String] = [], tiles: [DeviceRequest.Tile]
   ) async throws -> Registration {
     try await install(
-      InstallationRequest(
+      DeviceRequest(
         installation: "i", hub: hub, user: "ann", platform: .wns, handle: channel(handle), tags: tags,
         templates: templates.map { .init(.tile($0)) }, tiles: tiles), at: .start)
   }

@@ -49,7 +49,7 @@ extension DeviceRegistry {
     at now: UnixTime = .start
   ) async throws -> Registration {
     try await complete(
-      RegistrationRequest(id: id, hub: hub, user: user, platform: platform, handle: handle, tags: tags), at: now)
+      DeviceRequest(id: id, hub: hub, user: user, platform: platform, handle: handle, tags: tags), at: now)
   }
 
   /// Registers an installation.
@@ -58,7 +58,7 @@ extension DeviceRegistry {
     at now: UnixTime = .start
   ) async throws -> Registration {
     try await install(
-      InstallationRequest(
+      DeviceRequest(
         installation: installation, hub: .default, user: user, platform: platform, handle: handle, tags: tags),
       at: now)
   }

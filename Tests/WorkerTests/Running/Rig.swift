@@ -136,7 +136,7 @@ extension TemporaryRegistry {
     -> RegistrationID
   {
     let id = try await registry.issue(hub: .default, handle: handle, at: time)
-    let application = RegistrationRequest(
+    let application = DeviceRequest(
       id: id, hub: .default, user: user, platform: platform, handle: handle, tags: [])
     return try await registry.complete(application, at: time).id
   }

@@ -17,8 +17,8 @@ struct Population: Sendable {
     var isDead = false
 
     /// The request that registers it.
-    var request: InstallationRequest {
-      InstallationRequest(
+    var request: DeviceRequest {
+      DeviceRequest(
         installation: "bench-\(number)", hub: .default, user: Population.user(owner), platform: platform,
         handle: handle, tags: tags, profile: locale.map { DeviceProfile(locale: $0) })
     }
