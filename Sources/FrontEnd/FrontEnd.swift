@@ -79,7 +79,6 @@ package final class FrontEnd: Service {
   /// The bodies and answers that are held now, for tests.
   let budgets: ByteBudgets
 
-  private let returns: PermitReturns
   private let door: Door
   private let listener: Listener
 
@@ -102,8 +101,6 @@ package final class FrontEnd: Service {
       answers: ByteBudget(
         limit: configuration.maximumAnswerBytesInMemory, largest: configuration.maximumAnswerBytesInMemory / 4))
     let hubs = hubs.map { HubEntry($0, quotas: dependencies.quotas, tracing: dependencies.tracing) }
-    returns = PermitReturns(
-      quotas: hubs.map(\.quotas), store: dependencies.quotas, clock: dependencies.clock, logger: logger)
     door = Self.door(configuration, hubs, dependencies, operations, logger)
     listener = Listener(
       ListenerConfiguration(configuration, budgets), serving: door, logger: logger)
@@ -111,18 +108,7 @@ package final class FrontEnd: Service {
 
   /// Serves until graceful shutdown or cancellation. Throws if the address cannot be bound. Call it once.
   package func run() async throws {
-    let result: Result<Void, any Error>
-    do {
-      try await withThrowingTaskGroup(of: Void.self) { [returns] group in
-        group.addTask { await returns.run() }
-        defer { group.cancelAll() }
-        try await listener.run(on: MultiThreadedEventLoopGroup.singleton)
-      }
-      result = .success(())
-    } catch { result = .failure(error) }
-    // In a task of its own: in a cancelled one the database refuses to write.
-    await Task { [returns] in await returns.giveBack(all: true) }.value
-    try result.get()
+    try await listener.run(on: MultiThreadedEventLoopGroup.singleton)
   }
 
   /// Returns the port as soon as the server listens.

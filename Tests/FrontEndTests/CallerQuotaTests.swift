@@ -65,29 +65,19 @@ import Testing
     }
   }
 
-  @Test func devicesOfBroadcastThatFailedAreReturnedToTheDatabase() async throws {
-    let temporary = try TemporaryRegistry()
-    let (returned, continuation) = AsyncStream.makeStream(of: [RateReturn].self)
-    let store = WatchedQuotas(over: temporary.registry) { continuation.yield($0) }
-    let sink = RecordingSink { _ in RDKafkaError(code: .notPersisted, message: "no") }
-    try await run(store: store, sink: sink, { $0.devicesPerDay = 90 }) { app in
-      for number in 0..<60 {
-        let id = try await temporary.registry.issue(hub: .default, handle: nil, at: app.clock.now())
-        _ = try await temporary.registry.complete(
-          DeviceRequest(id: id, hub: .default, user: "u", platform: .fcm, handle: "h\(number)", tags: []),
-          at: app.clock.now())
-      }
-      try await app.request(.post, "/api/sends", as: "opal", body: Self.everyone)
-        .expectProblem(503, "kafkaUnavailable")
-      for await parts in returned {
-        #expect(parts.map(\.name) == [.devices])
-        break
-      }
-      let use = try await temporary.registry.quotaUse(
-        hub: .default, user: "opal", after: nil, limit: 1, at: app.clock.now())
-      // Rounded by at most a microsecond.
-      let end = try #require(use.first?.reservedUntil[.devices])
-      #expect((0...1).contains(end - app.clock.now().milliseconds * 1000))
+  @Test func refusedBroadcastsTakeNoDevices() async throws {
+    let failing = Mutex(true)
+    let sink = RecordingSink { _ in
+      failing.withLock { $0 } ? RDKafkaError(code: .notPersisted, message: "no") : nil
+    }
+    try await run(sink: sink, { $0.devicesPerDay = 90 }) { app in
+      try await register(60, in: app, tag: "news")
+      func post() async throws -> Reply { try await app.request(.post, "/api/sends", as: "opal", body: Self.everyone) }
+      for _ in 0..<9 { try await post().expectProblem(503, "kafkaUnavailable") }
+      failing.withLock { $0 = false }
+      // The second one overdraws.
+      for _ in 0..<2 { #expect(try await post().status == 202) }
+      try expectRefusal(try await post(), by: .devices)
     }
   }
 
@@ -220,69 +210,28 @@ import Testing
     }
   }
 
-  @Test func admissionGivesEachPermitBackOnce() async throws {
-    let temporary = try TemporaryRegistry()
-    var limits = QuotaLimits.none
-    (limits.sendsPerSecond, limits.sendBurst, limits.storedBytesPerDay) = (1, 5, 10_000)
-    let hub = HubEntry(
-      FrontEndHub(name: .default, authenticators: [], quotas: QuotaPolicy(everyone: limits)),
-      quotas: temporary.registry)
-    let now = UnixTime(milliseconds: 1_795_248_000_000)
-    let caller = Caller(user: "opal", scopes: Set(Scope.allCases), hub: hub)
-    let submissions = try (0..<3).map { _ in
-      var fields = SendFields()
-      fields.audience = .user("bob")
-      fields.native.fcm = Array(#"{"data":{"k":"v"}}"#.utf8)
-      let origin = SendOrigin(caller: caller, traceparent: nil, receivedAt: now)
-      return try Submission(fields, id: .timeOrdered(at: now), from: origin, heldUntil: now + .seconds(60))
-    }
-    var admission = try await SendAdmission(of: submissions, in: hub, asWhole: true, at: now)
-    for indices in [[0, 1], [1, 0], [1], [0, 1, 2], [2], [2]] { await admission.giveBack(indices, at: now) }
-    try await temporary.registry.giveBack(hub.quotas.takeReturns(all: true, at: now))
-    let uses = try await temporary.registry.quotaUse(hub: .default, user: "opal", after: nil, limit: 1, at: now)
-    #expect(uses.first?.reservedUntil.count == 2)
-    // All is back, and no more, up to rounding.
-    for end in uses.first?.reservedUntil.values.map({ $0 - now.milliseconds * 1000 }) ?? [] {
-      #expect((-2...2).contains(end))
-    }
-  }
-
-  /// A batch that overdraws must not get back the permits of its accepted lines.
-  @Test func refusedLinesOfAnOverdrawnBatchGiveBackTheirPartOnly() async throws {
+  /// A line that was refused must not pay for the others, nor they for it.
+  @Test func batchTakesTheDevicesOfItsAcceptedLines() async throws {
     let temporary = try TemporaryRegistry()
     let store = LargeAudiences(over: temporary.registry)
     store.devices = 60
-    let now = UnixTime(milliseconds: 1_795_248_000_000)
-    func submissions(in hub: HubEntry) throws -> [Submission] {
-      let caller = Caller(user: "opal", scopes: Set(Scope.allCases), hub: hub)
-      return try (0..<3).map { _ in
-        var fields = SendFields()
-        fields.audience = .everyone
-        fields.native.fcm = Array(#"{"data":{"k":"v"}}"#.utf8)
-        let origin = SendOrigin(caller: caller, traceparent: nil, receivedAt: now)
-        return try Submission(fields, id: .timeOrdered(at: now), from: origin, heldUntil: now + .seconds(60))
+    let failing = Mutex(0)
+    let sink = RecordingSink { _ in
+      failing.withLock { left in
+        left -= 1
+        return left >= 0 ? RDKafkaError(code: .notPersisted, message: "no") : nil
       }
     }
-    func hub(_ limits: QuotaLimits) -> HubEntry {
-      HubEntry(
-        FrontEndHub(name: .default, authenticators: [], quotas: QuotaPolicy(everyone: limits)), quotas: store)
-    }
-    let size = try submissions(in: hub(.none))[0].send.encoded().count + HubQuotas.rowBytes
-    var limits = QuotaLimits.none
-    (limits.devicesPerDay, limits.storedBytesPerDay) = (100, 2 * size)
-    let limited = hub(limits)
-    var admission = try await SendAdmission(of: try submissions(in: limited), in: limited, asWhole: false, at: now)
-    // The demands were 180 devices and the bytes of three sends; 100 devices and two sends certainly were charged.
-    for (indices, devices, bytes) in [([0, 1], 140, 2 * size), ([2], 80, size)] {
-      await admission.giveBack(indices, at: now)
-      try await temporary.registry.giveBack(limited.quotas.takeReturns(all: true, at: now))
-      let uses = try await temporary.registry.quotaUse(hub: .default, user: "opal", after: nil, limit: 1, at: now)
-      for (name, expected) in [(QuotaName.devices, devices), (.storedBytes, bytes)] {
-        let end = try #require(uses.first?.reservedUntil[name])
-        let used = try #require(limits.rate(name)).used(until: end, at: now)
-        // Rounded by at most a permit.
-        #expect((0...1).contains(used - expected), "\(name)")
-      }
+    failing.withLock { $0 = 2 }
+    try await run(store: store, sink: sink, { $0.devicesPerDay = 1000 }) { app in
+      _ = try await app.request(
+        .post, "/api/sends/batch", as: "opal", body: Array(repeating: Self.everyone, count: 3).joined(separator: "\n"),
+        type: "application/x-ndjson")
+      let now = app.clock.now()
+      let use = try await temporary.registry.quotaUse(hub: .default, user: "opal", after: nil, limit: 1, at: now)
+      // The front end's own share is 10, and a reservation 60 at most.
+      let used = RateLimit(perDay: 1000).used(until: use.first?.reservedUntil[.devices] ?? 0, at: now)
+      #expect((50...60).contains(used))
     }
   }
 
@@ -360,8 +309,6 @@ private final class LargeAudiences: CallerQuotaStore {
   func reserve(_ demand: RateDemand, of rate: CallerRate, at now: UnixTime) async throws -> RateGrant {
     try await store.reserve(demand, of: rate, at: now)
   }
-
-  func giveBack(_ returns: [RateReturn]) async throws { try await store.giveBack(returns) }
 
   func open(_ broadcast: BroadcastID, by user: String, until end: UnixTime, limit: Int, at now: UnixTime) async throws
     -> Bool

@@ -110,34 +110,6 @@ import Testing
     }
   }
 
-  @Test(arguments: [RDKafkaError.Code.notPersisted, .queueFull, .messageTooLarge, .possiblyPersisted])
-  func definitelyRefusedSendsTakeNoPermit(code: RDKafkaError.Code) async throws {
-    let isDown = Mutex(true)
-    let sink = RecordingSink { _ in isDown.withLock { $0 } ? RDKafkaError(code: code, message: "no") : nil }
-    let notify = "/api/notifications/secure?to_tag=bob"
-    try await run(.sends(1, burst: 3), sink: sink) { app in
-      func batch(key: String) async throws -> Reply {
-        try await app.request(
-          .post, "/api/sends/batch", body: Array(repeating: Self.send, count: 3).joined(separator: "\n"),
-          type: "application/x-ndjson", headers: [("Idempotency-Key", key)])
-      }
-      _ = try await batch(key: "a")
-      isDown.withLock { $0 = false }
-      guard code != .possiblyPersisted else { return try await batch(key: "a").expectProblem(429, "overQuota") }
-      #expect(try await batch(key: "a").status == 200)
-      try await batch(key: "b").expectProblem(429, "overQuota")
-      app.clock.advance(by: .seconds(3))
-      isDown.withLock { $0 = true }
-      for path in ["/api/sends", notify, "/api/sends", notify] {
-        let reply = try await app.request(.post, path, body: path == notify ? #""x""# : Self.send)
-        #expect([413, 503].contains(reply.status))
-      }
-      isDown.withLock { $0 = false }
-      #expect(try await batch(key: "b").status == 200)
-      #expect(sink.records.count == 6)
-    }
-  }
-
   @Test func untriedSendsTakeNoPermit() async throws {
     let hasRoom = Mutex(false)
     let demo = Harness.authenticator

@@ -82,77 +82,15 @@ import Testing
     #expect(try await gate.take(1, by: "a", within: limit, at: Self.start + .seconds(1)).taken == 1)
   }
 
-  @Test func expiredPermitsAreNotRefundedTwice() async throws {
+  /// A share that is not used up must not cost more than the rate makes up for.
+  @Test func callerOfSeveralFrontEndsIsNotRefusedBelowItsRate() async throws {
     let temporary = try TemporaryRegistry()
-    let (limit, gate) = (RateLimit(perSecond: 1, burst: 3), gates(1, over: temporary.registry)[0])
-    #expect(try await gate.take(3, by: "a", within: limit, at: Self.start).taken == 3)
-    let later = Self.start + .seconds(2)
-    #expect(try await gate.take(2, by: "a", within: limit, at: later).taken == 2)
-    gate.refund(3, to: "a", within: limit, after: .seconds(2), at: later)
-    #expect(try await gate.take(3, by: "a", within: limit, at: later).taken == 1)
-  }
-
-  @Test func unusedPermitsAreReturnedWhenTheyExpire() async throws {
-    let temporary = try TemporaryRegistry()
-    let (limit, gates) = (RateLimit(perDay: 86_400), gates(2, over: temporary.registry))
-    // The own share is 864, a reservation 86; others have reserved a thousand.
-    #expect(try await gates[1].take(1864, by: "a", within: limit, at: Self.start).taken == 1864)
-    for count in [864, 1] {
-      #expect(try await gates[0].take(count, by: "a", within: limit, at: Self.start).taken == count)
+    let (limit, gates) = (RateLimit(perDay: 86_400), gates(4, over: temporary.registry))
+    // A tenth of the rate, for three days.
+    for number in 0..<25_920 {
+      let now = Self.start + .seconds(10 * number)
+      #expect(try await gates[number % 4].take(1, by: "a", within: limit, at: now).taken == 1)
     }
-    let ends = [(5, 1086), (10, 1001), (20, 1001)]
-    for (age, end) in ends {
-      let now = Self.start + .seconds(age)
-      try await temporary.registry.giveBack(gates[0].takeReturns(all: false, at: now))
-      let use = try await temporary.registry.quotaUse(hub: .default, user: "a", after: nil, limit: 1, at: now)
-      #expect(use.first?.reservedUntil[.sends] == (Self.start + .seconds(end)).milliseconds * 1000)
-    }
-  }
-
-  @Test func nothingIsReturnedThatHasBecomeFree() async throws {
-    let temporary = try TemporaryRegistry()
-    let (limit, gates) = (RateLimit(perSecond: 10, burst: 1600), gates(2, over: temporary.registry))
-    for gate in gates {
-      for count in [16, 1] {
-        #expect(try await gate.take(count, by: "a", within: limit, at: Self.start).taken == count)
-      }
-    }
-    #expect(gates[0].takeReturns(all: false, at: Self.start + .seconds(10)).isEmpty)
-    // At the end of the process permits are returned before they expire.
-    let returns = gates[1].takeReturns(all: true, at: Self.start)
-    #expect(returns.map(\.microseconds) == [900_000])
-    #expect(gates[1].takeReturns(all: true, at: Self.start).isEmpty)
-    #expect(try await gates[1].take(1, by: "a", within: limit, at: Self.start).taken == 1)
-    #expect(try await gates[1].take(1600, by: "a", within: limit, at: Self.start).taken < 1600)
-  }
-
-  @Test func refundIsReturnedOnce() async throws {
-    let temporary = try TemporaryRegistry()
-    let (limit, gates) = (RateLimit(perDay: 86_400, mayOverdraw: true), gates(2, over: temporary.registry))
-    #expect(try await gates[0].take(50_000, by: "a", within: limit, at: Self.start).taken == 50_000)
-    gates[0].refund(50_000, to: "a", within: limit, after: .zero, at: Self.start)
-    // The own share was refunded first.
-    let returns = gates[0].takeReturns(all: false, at: Self.start)
-    #expect(returns.map(\.microseconds) == [49_136_000_000])
-    try await temporary.registry.giveBack(returns)
-    #expect(gates[0].takeReturns(all: false, at: Self.start).isEmpty)
-    #expect(try await gates[1].take(86_400, by: "a", within: limit, at: Self.start).taken == 86_400)
-    // A demand that overdrew by days does not give more than one day back.
-    gates[1].refund(1_000_000, to: "a", within: limit, after: .zero, at: Self.start)
-    #expect(gates[1].takeReturns(all: true, at: Self.start).map(\.microseconds).reduce(0, +) <= 86_400_000_000)
-  }
-
-  @Test func refundOfReservationsThatHaveEndedReturnsNothing() async throws {
-    let temporary = try TemporaryRegistry()
-    let (limit, gate) = (RateLimit(perSecond: 1000, burst: 60_000), gates(1, over: temporary.registry)[0])
-    // The own share is 600, a reservation 1000 permits of one second.
-    for count in [600, 1] {
-      #expect(try await gate.take(count, by: "a", within: limit, at: Self.start).taken == count)
-    }
-    let later = Self.start + .seconds(9)
-    #expect(try await gate.take(999, by: "a", within: limit, at: later).taken == 999)
-    gate.refund(999, to: "a", within: limit, after: .zero, at: later)
-    #expect(gate.takeReturns(all: true, at: later).isEmpty)
   }
 
   @Test func clockThatWasSetBackLocksNobodyOut() async throws {
@@ -215,12 +153,8 @@ import Testing
 final class WatchedQuotas: CallerQuotaStore {
   private let store: any CallerQuotaStore
   private let state = Mutex((reservations: 0, isAway: false))
-  private let returned: @Sendable ([RateReturn]) -> Void
 
-  /// Calls `returned` after each return.
-  init(over store: any CallerQuotaStore, returned: @escaping @Sendable ([RateReturn]) -> Void = { _ in }) {
-    (self.store, self.returned) = (store, returned)
-  }
+  init(over store: any CallerQuotaStore) { self.store = store }
 
   var reservations: Int { state.withLock { $0.reservations } }
   var isAway: Bool {
@@ -236,12 +170,6 @@ final class WatchedQuotas: CallerQuotaStore {
     state.withLock { $0.reservations += 1 }
     try requirePresence()
     return try await store.reserve(demand, of: rate, at: now)
-  }
-
-  func giveBack(_ returns: [RateReturn]) async throws {
-    try requirePresence()
-    try await store.giveBack(returns)
-    returned(returns)
   }
 
   func open(_ broadcast: BroadcastID, by user: String, until end: UnixTime, limit: Int, at now: UnixTime) async throws

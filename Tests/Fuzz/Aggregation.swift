@@ -163,7 +163,7 @@ enum Aggregation {
 
   // MARK: - Quotas
 
-  /// Reservations, refunds and sums with numbers as rows and estimates may have them.
+  /// Reservations and sums with numbers as rows and estimates may have them.
   static func useQuotas(_ bytes: [UInt8]) {
     var input = Input(bytes)
     var limits = QuotaLimits()
@@ -185,8 +185,7 @@ enum Aggregation {
           let row = RateGrant(permits: grant.permits, nextAt: input.time(), reservedUntil: input.integer())
           caller.finish(demand, .success(input.byte() % 2 == 0 ? grant : row), rate, at: now)
         }
-        caller.refund(max(0, Double(count)), rate, at: now)
-        _ = caller.takeUnused(all: input.byte() % 4 == 0, at: now)
+        if input.byte() % 4 == 0 { caller.exhaust(rate, at: now) }
       }
       let scheduled = ScheduledSendLimit(sends: limits.scheduledSends, bytes: limits.scheduledBytes)
       _ = use.add(max(0, count), bytes: max(0, Int(input.integer())), within: scheduled, at: now) {

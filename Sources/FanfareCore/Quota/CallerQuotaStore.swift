@@ -6,9 +6,6 @@ package protocol CallerQuotaStore: Sendable {
   /// Reserves permits of a user's rate.
   func reserve(_ demand: RateDemand, of rate: CallerRate, at now: UnixTime) async throws -> RateGrant
 
-  /// Shortens reservations by the parts that were not used. Users without a reservation are ignored.
-  func giveBack(_ returns: [RateReturn]) async throws
-
   /// Counts a large broadcast as open until it is finished or cancelled, or until `end`.
   ///
   /// Returns false, with nothing changed, if the user has `limit` open ones already. A broadcast that is counted

@@ -115,19 +115,3 @@ package struct RateGrant: Hashable, Sendable {
     self.reservedUntil = reservedUntil
   }
 }
-
-/// A part of a user's reservations of a rate that is returned.
-package struct RateReturn: Hashable, Sendable {
-  package let hub: HubName
-  package let user: String
-  package let name: QuotaName
-  /// The number of permits times the interval between two.
-  package let microseconds: Int64
-
-  package init(hub: HubName, user: String, name: QuotaName, microseconds: Int64) {
-    self.hub = hub
-    self.user = user
-    self.name = name
-    self.microseconds = microseconds
-  }
-}

@@ -91,28 +91,27 @@ struct NotificationRoutes: Sendable {
       let fields = AppNotification.announcement(of: id, to: recipient.name, lifetime: Int(lifetime.components.seconds))
       let submission = try Submission(fields, id: send, from: origin)
       let bytes = payload.utf8.count + HubQuotas.rowBytes
-      var (isCharged, isStored) = (false, false)
+      var isStored = false
+      func chargeRest() async {
+        await caller.hub.quotas.chargeRest(of: bytes, to: .storedBytes, of: caller.user, at: origin.receivedAt)
+      }
       do {
         // The payload is stored before the send is produced: a device may ask for it at once.
         try await intake.accept(submission, into: caller.hub) {
-          try await caller.hub.quotas.charge(
-            bytes, to: .storedBytes, of: caller.user, at: origin.receivedAt)
-          isCharged = true
+          try await caller.hub.quotas.charge(1, to: .storedBytes, of: caller.user, at: origin.receivedAt)
           try await secure.store(
             payload, id: id, hub: caller.hub.name, recipient: recipient.name, expiresAt: origin.receivedAt + lifetime)
           isStored = true
         }
       } catch {
         // With a key, another request with the same key may have announced the payload, or will.
-        if key == nil, isCharged, Refusal(describing: error).isCertain {
-          if isStored { isStored = await !discard(id, caller: caller, exchange) }
-          let now = clock.now()
-          if !isStored {
-            caller.hub.quotas.refund(bytes, of: .storedBytes, to: caller.user, after: now - origin.receivedAt, at: now)
-          }
+        if key == nil, isStored, Refusal(describing: error).isCertain {
+          isStored = await !discard(id, caller: caller, exchange)
         }
+        if isStored { await chargeRest() }
         throw error
       }
+      await chargeRest()
     }
     return recipient.answer(AcceptedSend(id: send, hub: caller.hub, state: nil))
   }

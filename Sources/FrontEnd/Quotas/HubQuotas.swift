@@ -69,23 +69,21 @@ struct HubQuotas: Sendable {
     do { _ = try await take(size, of: .sends, by: user, at: now) } catch {}
   }
 
-  /// Takes all permits, or throws `.overQuota`. Returns how many of them were certainly charged: at most a burst.
-  @discardableResult
-  func charge(_ count: Int, to name: QuotaName, of user: String, at now: UnixTime) async throws -> Int {
+  /// Takes all permits, or throws `.overQuota`.
+  func charge(_ count: Int, to name: QuotaName, of user: String, at now: UnixTime) async throws {
     let (taken, seconds) = try await take(count, of: name, by: user, at: now, asWhole: true)
     guard taken == count else { throw refusal(name, retryAfter: seconds ?? Self.stockRetry) }
-    return min(count, policy.limits(of: user).rate(name)?.burst ?? 0)
   }
 
-  /// Returns permits of sends that were not accepted, taken `elapsed` ago; see `RateGate.refund`.
-  func refund(_ count: Int, of name: QuotaName, to user: String, after elapsed: Duration, at now: UnixTime) {
-    guard count > 0, let limit = policy.limits(of: user).rate(name) else { return }
-    gates[name]?.refund(count, to: user, within: limit, after: elapsed, at: now)
-  }
-
-  /// See `RateGate.takeReturns`.
-  func takeReturns(all: Bool, at now: UnixTime) -> [RateReturn] {
-    gates.values.flatMap { $0.takeReturns(all: all, at: now) }
+  /// Charges the rest of a demand, whose first permit was taken before, for something that was accepted.
+  ///
+  /// In this order a refusal in between costs nothing; requests at the same moment may together exceed the quota.
+  func chargeRest(of count: Int, to name: QuotaName, of user: String, at now: UnixTime) async {
+    guard count > 1, let limit = policy.limits(of: user).rate(name), let gate = gates[name] else { return }
+    do { _ = try await gate.take(count - 1, by: user, within: limit, at: now, asWhole: true) } catch {
+      // Without the database nothing is left, so that the next one is refused.
+      gate.exhaust(user, within: limit, at: now)
+    }
   }
 
   /// Throws `.tooLarge` if a batch of `count` sends exceeds the burst.

@@ -2,8 +2,8 @@ import FanfareCore
 
 /// A caller of a `RateGate` at this front end.
 ///
-/// Permits come from three places and are used in this order: reserved ones, unused ones that wait to be returned to
-/// the database, and the front end's own share.
+/// Permits come from two places and are used in this order: the share that is reserved in the database, and the front
+/// end's own hundredth of the rate.
 struct RateCaller {
   /// The answer to a demand.
   enum Decision {
@@ -15,32 +15,8 @@ struct RateCaller {
     case unavailable
   }
 
-  /// Permits that are reserved in the database.
-  struct Credit {
-    fileprivate(set) var permits = 0
-    /// When they are no longer used, but returned.
-    fileprivate var end = UnixTime(milliseconds: 0)
-    /// The end of the oldest reservation among them, in microseconds. Permits before the present are free again.
-    fileprivate var reservedUntil: Int64 = 0
-    fileprivate var limit: RateLimit?
-  }
-
-  /// A part of the reservations that waits to be returned. It shrinks with the time, like the reservations themselves.
-  private struct Unused {
-    var span = 0.0
-    var moment: Int64 = 0
-
-    func left(at present: Int64) -> Double { max(0, span - Double(max(0, present.subtractingClamped(moment)))) }
-
-    /// Adds at most the time from the present to `end`, where the reservations end: earlier parts have run out.
-    mutating func add(_ more: Double, at present: Int64, until end: Int64) {
-      let most = Double(max(0, end.subtractingClamped(present)))
-      (span, moment) = (min(max(0, left(at: present) + more), most), present)
-    }
-  }
-
-  private(set) var credit = Credit()
-  private var unused = Unused()
+  /// The permits that are left of what was reserved in the database, and when they are forgotten.
+  private var share = (permits: 0, end: UnixTime(milliseconds: 0))
   /// The theoretical arrival time of the next send in the front end's own share, in microseconds.
   private(set) var ownArrival: Int64 = 0
   /// The moment of the last reservation. If it lies a minute in the future, the clock was set back since, and the
@@ -59,8 +35,7 @@ struct RateCaller {
 
   /// Whether the caller can be forgotten without a loss.
   func isIdle(at now: UnixTime) -> Bool {
-    !isBusy && credit.permits == 0 && unused.left(at: now.microseconds) == 0
-      && ownArrival <= now.microseconds && blockedUntil <= now && failedUntil <= now
+    !isBusy && reserved(at: now) == 0 && ownArrival <= now.microseconds && blockedUntil <= now && failedUntil <= now
   }
 
   /// Takes `count` permits, `asWhole` all or none, or says what must be done before. A caller that has no time for a
@@ -68,22 +43,20 @@ struct RateCaller {
   mutating func decide(
     _ count: Int, _ limit: RateLimit, at now: UnixTime, asWhole: Bool, mayReserve: Bool = true
   ) -> Decision {
-    let here = permitsHere(limit, at: now)
-    let available = here.count
-    func use(_ count: Int, isUnavailable: Bool = false) -> Decision {
-      self.use(count, here, limit, at: now)
-      return .admitted(count, isUnavailable: isUnavailable)
+    let available = permitsHere(limit, at: now)
+    if available >= count {
+      use(count, limit, at: now)
+      return .admitted(count)
     }
-    if available >= count { return use(count) }
     // Without `asWhole` one permit is enough, after a negative number of them here is made up for.
     let need = asWhole ? count - available : max(1, 1 - available)
     let isClockSteady = reservedAt - now < .seconds(60)
-    // Not until `blockedUntil`: another front end may return permits before that.
-    let isBlocked = isClockSteady && now < min(blockedUntil, reservedAt + RateGate.lifetime) && need >= blockedNeed
+    let isBlocked = isClockSteady && now < blockedUntil && need >= blockedNeed
     let hasFailed = isClockSteady && now < failedUntil
     if isBlocked || hasFailed {
-      guard asWhole || available == 0 else { return use(available, isUnavailable: hasFailed) }
-      return hasFailed ? .unavailable : .refused(until: blockedUntil)
+      guard !asWhole, available != 0 else { return hasFailed ? .unavailable : .refused(until: blockedUntil) }
+      use(available, limit, at: now)
+      return .admitted(available, isUnavailable: hasFailed)
     }
     guard mayReserve, !isReserving else { return .wait }
     isReserving = true
@@ -100,11 +73,7 @@ struct RateCaller {
     case .failure: failedUntil = now + RateGate.backoff
     case .success(let grant):
       if grant.permits > 0 {
-        expireCredit(at: now)
-        let until = grant.reservedUntil
-        credit = Credit(
-          permits: credit.permits.addingClamped(grant.permits), end: now + RateGate.lifetime,
-          reservedUntil: credit.permits > 0 ? min(credit.reservedUntil, until) : until, limit: limit)
+        share = (reserved(at: now).addingClamped(grant.permits), now + limit.shareLifetime)
       }
       guard grant.permits < demand.most else { return }
       // All free permits were granted. A statement for each further one would be a statement for each send.
@@ -113,56 +82,25 @@ struct RateCaller {
     }
   }
 
-  /// Takes back permits that were not needed: `span` microseconds of the rate, first into the front end's own share.
-  mutating func refund(_ span: Double, _ limit: RateLimit, at now: UnixTime) {
-    let own = ownRoom(limit, at: now)
-    let restored = min(span / limit.interval, own.ahead / own.interval)
-    ownArrival = now.microseconds.addingClamped(Int64(clamping: (own.ahead - restored * own.interval).rounded(.up)))
-    unused.add(span - restored * limit.interval, at: now.microseconds, until: credit.reservedUntil)
-  }
+  /// Takes all permits that are here.
+  mutating func exhaust(_ limit: RateLimit, at now: UnixTime) { use(permitsHere(limit, at: now), limit, at: now) }
 
-  /// Takes the expired or `all` reserved permits and those refunded, in microseconds of the rate.
-  mutating func takeUnused(all: Bool, at now: UnixTime) -> Int64 {
-    expireCredit(at: all ? max(now, credit.end) : now, present: now)
-    defer { unused = Unused() }
-    return Int64(clamping: unused.left(at: now.microseconds))
-  }
-
-  private mutating func expireCredit(at moment: UnixTime, present now: UnixTime? = nil) {
-    guard moment >= credit.end, credit.permits > 0, let limit = credit.limit else { return }
-    let present = (now ?? moment).microseconds
-    let span = Double(min(credit.permits, limit.burst)) * limit.interval
-    unused.add(span, at: present, until: credit.reservedUntil)
-    credit.permits = 0
-  }
+  private func reserved(at now: UnixTime) -> Int { now < share.end ? share.permits : 0 }
 
   /// The permits that need no reservation.
-  private struct Here {
-    let reserved: Int
-    let unused: Int
-    let own: (room: Int, ahead: Double, interval: Double)
-
-    var count: Int { reserved.addingClamped(unused).addingClamped(own.room) }
-  }
-
-  private mutating func permitsHere(_ limit: RateLimit, at now: UnixTime) -> Here {
-    expireCredit(at: now)
-    let unused = Int(clamping: unused.left(at: now.microseconds) / limit.interval + 1e-9)
-    return Here(reserved: credit.permits, unused: unused, own: ownRoom(limit, at: now))
+  private func permitsHere(_ limit: RateLimit, at now: UnixTime) -> Int {
+    reserved(at: now).addingClamped(ownRoom(limit, at: now).room)
   }
 
   /// Uses `count` of the permits that are here.
-  private mutating func use(_ count: Int, _ here: Here, _ limit: RateLimit, at now: UnixTime) {
-    let reserved = min(count, here.reserved)
-    credit.permits -= reserved
-    let returned = min(count - reserved, here.unused)
-    if returned > 0 {
-      unused.add(-Double(returned) * limit.interval, at: now.microseconds, until: credit.reservedUntil)
-    }
-    let rest = count - reserved - returned
+  private mutating func use(_ count: Int, _ limit: RateLimit, at now: UnixTime) {
+    let reserved = min(count, reserved(at: now))
+    share.permits -= reserved
+    let rest = count - reserved
     guard rest > 0 else { return }
+    let own = ownRoom(limit, at: now)
     ownArrival = now.microseconds.addingClamped(
-      Int64(clamping: (here.own.ahead + Double(rest) * here.own.interval).rounded(.up)))
+      Int64(clamping: (own.ahead + Double(rest) * own.interval).rounded(.up)))
   }
 
   /// The free permits of the front end's own share: GCRA at a hundredth of the rate.
@@ -178,4 +116,10 @@ extension RateLimit {
   /// The permits of one reservation: those of a second, or a thousandth of the burst if that is more, but no more than
   /// a sixteenth of the burst, so that many front ends can share it.
   fileprivate var chunk: Int { max(1, min(max(Int(clamping: perSecond), burst / 1000), burst / 16)) }
+
+  /// How long a share can be used: as long as a caller at a hundredth of the rate needs it.
+  ///
+  /// A front end reserves only for callers above that. So what a share loses when it ends is never more than a
+  /// hundredth of the rate, and nothing need be returned.
+  fileprivate var shareLifetime: Duration { .microseconds(Int64(clamping: 100 * Double(chunk) * interval)) }
 }

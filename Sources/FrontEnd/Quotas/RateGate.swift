@@ -7,16 +7,14 @@ import Synchronization
 /// nothing. The others use permits that are reserved in the database, many at a time. While the database is away, a
 /// caller has the reserved permits and the front end's own share; then the gate throws.
 ///
-/// Reserved permits that were not used in time, and those of sends that were not accepted, are returned to the
-/// database: `takeReturns` collects them. The permits that a process holds when it dies are not returned.
+/// A share that was not used up is forgotten after a while, and so is the one of a process that dies. At the limit a
+/// caller can therefore have one share more or less for each front end.
 ///
 /// Reservations of one caller follow one another: requests that arrive in the meantime wait for the result.
 ///
 /// Callers without a state that matters are forgotten. Where anybody can invent names, a capacity bounds the others:
 /// the half that used least is forgotten, and begins again.
 final class RateGate: Sendable {
-  /// How long a reservation can be used.
-  static let lifetime: Duration = .seconds(10)
   /// The shortest pause between two reservations of a caller whose permits are used up.
   static let pause: Duration = .milliseconds(50)
   /// The pause after an error of the database.
@@ -26,8 +24,6 @@ final class RateGate: Sendable {
   private struct State {
     /// By the bytes of the caller's name.
     var callers: [[UInt8]: RateCaller] = [:]
-    /// The callers that may have something to return.
-    var holders: Set<[UInt8]> = []
     /// The number of callers from which on idle ones are removed.
     var sweepSize = RateGate.smallestSweep
   }
@@ -91,33 +87,9 @@ final class RateGate: Sendable {
     return if case .admitted = decision { true } else { false }
   }
 
-  /// Returns permits of sends that were not accepted. The caller can use them at once, others after `takeReturns`.
-  ///
-  /// Permits that have become free since they were taken, `elapsed` ago, are not returned.
-  func refund(_ count: Int, to user: String, within limit: RateLimit, after elapsed: Duration, at now: UnixTime) {
-    // Of a larger demand, which overdraws, only a burst is certain to have been charged; see `RateLimit.grant`.
-    let span = Double(min(count, limit.burst)) * limit.interval - elapsed / .microseconds(1)
-    guard span > 0 else { return }
-    state.withLock { state in
-      let key = Array(user.utf8)
-      state.callers[key, default: RateCaller()].refund(span, limit, at: now)
-      state.holders.insert(key)
-    }
-  }
-
-  /// Takes what callers hold and do not need: expired and refunded permits, or all at the end of the process.
-  func takeReturns(all: Bool, at now: UnixTime) -> [RateReturn] {
-    state.withLock { state in
-      var returns: [RateReturn] = []
-      for key in state.holders {
-        let microseconds = state.callers[key]?.takeUnused(all: all, at: now) ?? 0
-        if state.callers[key]?.credit.permits ?? 0 == 0 { state.holders.remove(key) }
-        guard microseconds > 0 else { continue }
-        returns.append(
-          RateReturn(hub: hub, user: String(decoding: key, as: UTF8.self), name: name, microseconds: microseconds))
-      }
-      return returns
-    }
+  /// Takes all permits that the front end has of a caller.
+  func exhaust(_ user: String, within limit: RateLimit, at now: UnixTime) {
+    state.withLock { $0.callers[Array(user.utf8), default: RateCaller()].exhaust(limit, at: now) }
   }
 
   private func decide(
@@ -151,7 +123,6 @@ final class RateGate: Sendable {
     } catch { result = .failure(error) }
     let waiters = state.withLock { state in
       state.callers[key, default: RateCaller()].finish(demand, result, limit, at: now)
-      state.holders.insert(key)
       defer { state.callers[key]?.waiters = [] }
       return state.callers[key]?.waiters ?? []
     }

@@ -12,7 +12,7 @@ struct SendIntake: Sendable {
   /// Whether Kafka has room for more unconsumed records.
   let hasRoom: @Sendable () -> Bool
   let schedule: any ScheduledSendStore
-  /// The clock of quotas.
+  /// The clock of spans.
   let clock: any WallClock
 
   /// Accepts one send within its sender's quotas. Returns when it is durable.
@@ -21,7 +21,7 @@ struct SendIntake: Sendable {
   /// the schedule.
   func accept(_ submission: Submission, into hub: HubEntry, prepare: () async throws -> Void = {}) async throws {
     if !submission.isHeld { try requireRoom() }
-    var admission = try await SendAdmission(of: [submission], in: hub, asWhole: true, at: clock.now())
+    let admission = try await SendAdmission(of: [submission], in: hub, asWhole: true)
     var isTried = false
     do {
       try await prepare()
@@ -32,16 +32,17 @@ struct SendIntake: Sendable {
         try await hold([held], into: hub)
         hub.metrics.scheduled.increment()
         trace([(submission.acceptance, nil)], in: hub)
-        return
+      } else {
+        // The sink returns as many results as it gets records.
+        let result = await sink.send([record])[0]
+        trace([(submission.acceptance, result.failure)], in: hub)
+        try count(result, into: hub, since: start)
       }
-      // The sink returns as many results as it gets records.
-      let result = await sink.send([record])[0]
-      trace([(submission.acceptance, result.failure)], in: hub)
-      try count(result, into: hub, since: start)
     } catch {
-      if !isTried || Refusal(describing: error).isCertain { await admission.giveBack([0], at: clock.now()) }
+      await admission.settle(failed: !isTried || Refusal(describing: error).isCertain ? [0] : [])
       throw error
     }
+    await admission.settle(failed: [])
   }
 
   /// Takes from the sender's quotas and makes the record, if the send needs nothing else than Kafka's acknowledgement.
@@ -51,25 +52,15 @@ struct SendIntake: Sendable {
     try requireRoom()
     let record = try record(of: submission.send)
     guard hub.quotas.takeHere(for: submission) else { return nil }
-    let prepared = PreparedSend(
-      sender: submission.send.sender ?? "", receivedAt: submission.receivedAt, acceptance: submission.acceptance)
-    return (prepared, record)
+    return (PreparedSend(acceptance: submission.acceptance), record)
   }
 
-  /// Counts a prepared send that was accepted. Otherwise gives back what it has taken, and throws why.
+  /// Counts a prepared send that was accepted. Otherwise throws why.
   func finish(
     _ send: PreparedSend, _ result: SendResult, into hub: HubEntry, since start: ContinuousClock.Instant
   ) throws(Refusal) {
     if send.acceptance != nil { trace([(send.acceptance, result.failure)], in: hub) }
-    do throws(Refusal) {
-      try count(result, into: hub, since: start)
-    } catch {
-      let now = clock.now()
-      if error.isCertain {
-        hub.quotas.refund(1, of: .sends, to: send.sender, after: max(.zero, now - send.receivedAt), at: now)
-      }
-      throw error
-    }
+    try count(result, into: hub, since: start)
   }
 
   /// Counts an accepted send. Throws why it was not accepted.
@@ -90,9 +81,9 @@ struct SendIntake: Sendable {
     _ submissions: [Submission], into hub: HubEntry, asWhole: Bool
   ) async throws -> [Result<Void, Refusal>] {
     if submissions.contains(where: { !$0.isHeld }) { try requireRoom() }
-    var admission: SendAdmission
+    let admission: SendAdmission
     do {
-      admission = try await SendAdmission(of: submissions, in: hub, asWhole: asWhole, at: clock.now())
+      admission = try await SendAdmission(of: submissions, in: hub, asWhole: asWhole)
     } catch let refusal as Refusal where refusal.code == .overQuota && !asWhole {
       // A batch without a key is answered line by line.
       return submissions.map { _ in .failure(refusal) }
@@ -144,10 +135,10 @@ struct SendIntake: Sendable {
         for index in heldIndices { results[index] = .failure(Refusal(describing: error)) }
       }
     }
-    let failed = admitted.indices.filter {
-      if case .failure(let refusal) = results[$0] { refusal.isCertain } else { false }
-    }
-    await admission.giveBack(failed, at: clock.now())
+    await admission.settle(
+      failed: admitted.indices.filter {
+        if case .failure(let refusal) = results[$0] { refusal.isCertain } else { false }
+      })
     for (index, refusal) in admission.refusals { results[index] = .failure(refusal) }
     return results
   }
@@ -221,8 +212,6 @@ package typealias SendResult = Result<RecordPosition, RDKafkaError>
 
 /// A send that is admitted and only has to be produced.
 struct PreparedSend: Sendable {
-  fileprivate let sender: String
-  fileprivate let receivedAt: UnixTime
   fileprivate let acceptance: Acceptance?
 }
 

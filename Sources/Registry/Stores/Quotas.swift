@@ -11,11 +11,6 @@ extension RegistryDatabase: CallerQuotaStore {
     """)
   private static let updateRate = PreparedStatement(
     "UPDATE caller_quotas SET reserved_until = ?4, idle_at = ?5 WHERE hub = ?1 AND username = ?2 AND quota = ?3")
-  private static let shortenRate = PreparedStatement(
-    """
-    UPDATE caller_quotas SET reserved_until = reserved_until - ?4, idle_at = (reserved_until - ?4) / 1000 + 1
-    WHERE hub = ?1 AND username = ?2 AND quota = ?3
-    """)
   private static let selectRates = PreparedStatement(
     "SELECT quota, reserved_until FROM caller_quotas WHERE hub = ?1 AND username = ?2")
   private static let countOpen = PreparedStatement(
@@ -53,20 +48,6 @@ extension RegistryDatabase: CallerQuotaStore {
         try session.run(Self.updateRate, key + [.integer(end), .time(UnixTime(microsecondsRoundedUp: end))])
       }
       return grant
-    }
-  }
-
-  package func giveBack(_ returns: [RateReturn]) async throws {
-    // Sorted: two front ends that return to the same users then wait for each other without a deadlock.
-    let sorted = returns.sorted {
-      ($0.hub.rawValue, $0.user, $0.name.rawValue) < ($1.hub.rawValue, $1.user, $1.name.rawValue)
-    }
-    try await write { session in
-      try session.run(
-        Self.shortenRate,
-        each: sorted.map {
-          [.hub($0.hub), .text($0.user), .text($0.name.rawValue), .integer($0.microseconds)]
-        })
     }
   }
 

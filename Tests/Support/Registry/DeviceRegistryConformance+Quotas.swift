@@ -21,22 +21,6 @@ extension DeviceRegistryConformance {
       let later = UnixTime.start + .seconds(2)
       #expect(try await store.reserve(RateDemand(atLeast: 1, atMost: 99), of: rate, at: later).permits == 20)
     },
-    Self("unused permits are returned to the rate that they were reserved from") { store in
-      func rate(_ user: String, _ name: QuotaName = .sends) -> CallerRate {
-        CallerRate(hub: store.hub, user: user, name: name, limit: RateLimit(perSecond: 10, burst: 100))
-      }
-      let all = RateDemand(atLeast: 1, atMost: 100)
-      for other in [rate("ann"), rate("ben"), rate("ann", .registrations)] {
-        #expect(try await store.reserve(all, of: other, at: .start).permits == 100)
-      }
-      try await store.giveBack([
-        RateReturn(hub: store.hub, user: "nobody", name: .sends, microseconds: 1_000_000),
-        RateReturn(hub: store.hub, user: "ann", name: .sends, microseconds: 3_000_000),
-      ])
-      for (other, permits) in [(rate("ben"), 0), (rate("ann", .registrations), 0), (rate("ann"), 30)] {
-        #expect(try await store.reserve(all, of: other, at: .start).permits == permits)
-      }
-    },
     Self("each user, hub and quota has a rate of its own") { store in
       let other = try #require(HubName("other"))
       let limit = RateLimit(perSecond: 1, burst: 1)
