@@ -2,7 +2,6 @@ package import FanfareCore
 package import Logging
 package import NIOCore
 package import SettingsTable
-import Synchronization
 
 /// One push service as a hub configures it: its keys, and the senders that are made with them.
 ///
@@ -74,22 +73,17 @@ package struct RenewableSender: Sendable {
 
 /// The push services of this process. The list is fixed by its first use.
 package enum PushServiceList {
-  private static let declared = Mutex<(list: [any PushServiceSettings.Type], isFixed: Bool)>(
-    ([APNsSettings.self, FCMSettings.self, WNSSettings.self], false))
+  private static let declared = DeclaredList<any PushServiceSettings.Type>([
+    APNsSettings.self, FCMSettings.self, WNSSettings.self,
+  ])
 
   /// The list, in the order of the platforms.
-  package static let all: [any PushServiceSettings.Type] = declared.withLock { declared in
-    declared.isFixed = true
-    return declared.list
-  }
+  package static let all = declared.fixed
 
   /// Adds a push service and its platform. A program does so first of all, before anything uses the lists.
   package static func add(_ service: any PushServiceSettings.Type, _ vocabulary: any PlatformVocabulary.Type) {
     PlatformList.add(vocabulary)
-    declared.withLock { declared in
-      precondition(!declared.isFixed, "\(vocabulary.name) is added after the push services were used")
-      declared.list.append(service)
-    }
+    declared.add(service)
   }
 
   /// A handle that no device of the platform has.

@@ -89,7 +89,7 @@ package final class DeviceStore: Sendable {
   var hasRoomForObserver: Bool { observers.count < 100 }
 
   /// Counts an accepted push and keeps it.
-  func accept(_ notification: ReceivedNotification) {
+  package func accept(_ notification: ReceivedNotification) {
     stripe(of: notification.handle).state.withLock { state in
       if keepsNotifications {
         state.accept(notification)
@@ -117,11 +117,7 @@ package final class DeviceStore: Sendable {
 
   /// The form in which the store compares handles.
   static func normalized(_ handle: String, platform: Platform) -> String {
-    switch platform {
-    case .apns: handle.lowercased()
-    case .wns: ChannelToken.token(ofURI: handle) ?? handle
-    default: handle
-    }
+    SimulatedPushServices.service(of: platform)?.normalized(handle: handle) ?? handle
   }
 
   private func record(_ platform: Platform, _ handle: String) -> DeviceRecord? {

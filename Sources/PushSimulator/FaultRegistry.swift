@@ -159,8 +159,8 @@ package struct Fault: Hashable, Sendable {
     case reset(code: UInt32)
     /// Answers as usual, and sets the connection's limit of concurrent streams.
     case streamLimit(Int)
-    /// Refuses the TLS handshake of new connections, for APNs and FCM only. It cannot have a handle prefix, and open
-    /// connections are not affected.
+    /// Refuses the TLS handshake of new connections, for services with a listener of their own. It cannot have a handle
+    /// prefix, and open connections are not affected.
     case refuseHandshake
   }
 
@@ -186,37 +186,4 @@ package struct Fault: Hashable, Sendable {
     self.count = count
     self.share = share
   }
-}
-
-/// A service that the simulator plays: that of a platform, or a token endpoint. Faults and counts are per service.
-package struct SimulatedService: Hashable, Sendable {
-  /// The place in `allCases`.
-  let index: Int
-
-  private init(index: Int) { self.index = index }
-
-  /// The service of a platform.
-  package init(_ platform: Platform) { index = platform.ordinal }
-
-  /// Reads a name.
-  package init?(rawValue name: String) {
-    guard let index = Self.names.firstIndex(of: name) else { return nil }
-    self.index = index
-  }
-
-  package static var apns: Self { Self(.apns) }
-  package static var fcm: Self { Self(.fcm) }
-  package static var wns: Self { Self(.wns) }
-  /// Google's OAuth 2 token endpoint.
-  package static let googleToken = Self(index: Platform.count)
-  /// Microsoft's two OAuth 2 token endpoints.
-  package static let microsoftToken = Self(index: Platform.count + 1)
-
-  package static let allCases = names.indices.map { Self(index: $0) }
-  private static let names = Platform.allCases.map(\.name) + ["google-token", "microsoft-token"]
-
-  package var rawValue: String { Self.names[index] }
-
-  /// The platform of the service; nil for a token endpoint.
-  package var platform: Platform? { index < Platform.count ? Platform.allCases[index] : nil }
 }

@@ -1,4 +1,5 @@
-import FanfareCore
+package import FanfareCore
+package import FoundationEssentials
 import HTTP2
 import HTTPServer
 package import Logging
@@ -7,7 +8,7 @@ import NIOSSL
 import ServiceLifecycle
 import Synchronization
 
-/// A simulator of APNs, FCM, WNS and the vendors' token endpoints in one process, over real TLS and HTTP/2.
+/// A simulator of all push services and the vendors' token endpoints in one process, over real TLS and HTTP/2.
 ///
 /// It validates what the real services validate, answers as they do, injects faults, and keeps the notifications of
 /// each device. It shares no code with the senders, so that each vendor's documentation is implemented twice,
@@ -24,13 +25,7 @@ package final class PushSimulator: Service {
   private let eventLoopGroup: any EventLoopGroup
   private let logger: Logger
   private let tls: TLSConfiguration
-  private let apns: APNsService
-  private let fcm: FCMService
-  private let google: GoogleToken
-  private let microsoft: MicrosoftToken
-  private let wns: WNSService
-  private let others: [any SimulatedPushService]
-  private let injector: FaultInjector
+  let services: [any SimulatedPushService]
   private let readiness = Readiness()
 
   /// Makes a simulator that does not listen yet, with new keys if the configuration has none. Throws
@@ -52,18 +47,10 @@ package final class PushSimulator: Service {
     tls = try Self.serverTLS(credentials)
     store = DeviceStore(configuration)
     faults = FaultRegistry(limit: configuration.maximumFaults)
-    injector = FaultInjector(
+    let injector = FaultInjector(
       store: store, faults: faults, honoursHandlePrefixes: configuration.honoursHandlePrefixes)
-    let googleTokens = AccessTokens(
-      prefix: "ya29.", lifetime: configuration.googleTokenLifetime, clock: configuration.clock)
-    let microsoftTokens = AccessTokens(
-      prefix: "EgA", lifetime: configuration.microsoftTokenLifetime, clock: configuration.clock)
-    apns = try APNsService(configuration, credentials: credentials.apns, injector: injector)
-    google = try GoogleToken(configuration, account: credentials.google, tokens: googleTokens, injector: injector)
-    fcm = FCMService(configuration, projectID: credentials.google.projectID, tokens: googleTokens, injector: injector)
-    microsoft = MicrosoftToken(app: credentials.windows, tokens: microsoftTokens, injector: injector)
-    wns = WNSService(configuration, tokens: microsoftTokens, injector: injector)
-    others = try SimulatedPushServices.all.map { try $0.init(configuration) }
+    let credentials = self.credentials
+    services = try SimulatedPushServices.all.map { try $0.make(configuration, credentials, injector) }
   }
 
   /// Waits until all listeners are bound, and returns the endpoints. Throws what prevented it, or `CancellationError`.
@@ -98,24 +85,15 @@ package final class PushSimulator: Service {
 
   /// Expires every access token and provider token in use, of one service or of all.
   package func expireTokens(of service: SimulatedService? = nil) {
-    if service == nil || service == .apns { apns.tokens.expireAll() }
-    if service == nil || service == .fcm || service == .googleToken { google.tokens.expireAll() }
-    if service == nil || service == .wns || service == .microsoftToken { microsoft.tokens.expireAll() }
+    for double in services where service?.includes(type(of: double).platform) ?? true { double.expireTokens() }
   }
 
-  /// Replaces the key of APNs or of Google's service account, as their consoles do. Everything signed with the old key
-  /// is refused, and access tokens obtained with it end. `credentials` is not changed.
-  package func replaceKey(of service: SimulatedService) throws -> SimulatorCredentials {
-    var renewed = credentials
-    switch service {
-    case .apns:
-      renewed.apns = .generate(teamID: credentials.apns.teamID, bundleIDs: credentials.apns.bundleIDs)
-      try apns.tokens.replaceKey(renewed.apns)
-    default:
-      renewed.google = try .generate(projectID: credentials.google.projectID)
-      try google.replaceKey(renewed.google)
-    }
-    return renewed
+  /// Replaces the key of a service's app, as its vendor's console does. Everything signed with the old key is refused,
+  /// and access tokens obtained with it end. Returns the files of the new one, or nil if the service has no key that
+  /// can be replaced. `credentials` is not changed.
+  package func replaceKey(of platform: Platform) async throws -> [String: Data]? {
+    let endpoints = try await ready()
+    return try services.first { type(of: $0).platform == platform }?.replacedFiles(endpoints)
   }
 
   private enum Finished {
@@ -124,40 +102,42 @@ package final class PushSimulator: Service {
   }
 
   private func serve() async throws {
-    let apnsServer = HTTP2Listeners.apns(
-      apns, faults: faults, configuration: configuration, tls: tls, group: eventLoopGroup, logger: logger)
-    let fcmServer = HTTP2Listeners.fcm(
-      fcm, faults: faults, configuration: configuration, tls: tls, group: eventLoopGroup, logger: logger)
+    let servers = services.filter { type(of: $0).streams != nil }.map { service in
+      (
+        platform: type(of: service).platform,
+        server: HTTP2Server(
+          service, faults: faults, configuration: configuration, tls: tls, group: eventLoopGroup, logger: logger)
+      )
+    }
     let https = try makeSecureServer()
     let admin = Listener(
       ListenerConfiguration(simulating: configuration.host, port: configuration.adminPort),
       serving: AdminRoutes(simulator: self), logger: quietLogger)
     try await withThrowingTaskGroup(of: Finished.self) { group in
-      try await apnsServer.start()
-      do { try await fcmServer.start() } catch {
-        await apnsServer.close()
-        throw error
+      for index in servers.indices {
+        do { try await servers[index].server.start() } catch {
+          for started in servers[..<index] { await started.server.close() }
+          throw error
+        }
       }
-      group.addTask { try await Self.finish { try await apnsServer.run() } }
-      group.addTask { try await Self.finish { try await fcmServer.run() } }
+      for (_, server) in servers { group.addTask { try await Self.finish { try await server.run() } } }
       group.addTask { try await Self.finish { try await https.run(on: self.eventLoopGroup) } }
       group.addTask { try await Self.finish { try await admin.run(on: self.eventLoopGroup) } }
       group.addTask {
         try await gracefulShutdown()
-        await apnsServer.close()
-        await fcmServer.close()
+        for (_, server) in servers { await server.close() }
         try await Task.sleep(for: self.configuration.shutdownTimeout)
         return .timeout
       }
       group.addTask {
-        try await self.announce(apnsServer, fcmServer, https, admin)
-        // Waits for the rest, so that the loop below counts all five tasks.
+        try await self.announce(servers, https, admin)
+        // Waits for the rest, so that the loop below counts all tasks.
         try await gracefulShutdown()
         return .listener
       }
       defer { group.cancelAll() }
-      // Four listeners and the announcement.
-      for _ in 0..<5 {
+      // The listeners and the announcement.
+      for _ in 0..<servers.count + 3 {
         if try await group.next() == .timeout { break }
       }
     }
@@ -169,19 +149,16 @@ package final class PushSimulator: Service {
   }
 
   private func announce(
-    _ apnsServer: HTTP2Server, _ fcmServer: HTTP2Server, _ https: Listener, _ admin: Listener
+    _ servers: [(platform: Platform, server: HTTP2Server)], _ https: Listener, _ admin: Listener
   ) async throws {
     guard let https = await https.boundPort(), let admin = await admin.boundPort() else { throw CancellationError() }
     let endpoints = SimulatorEndpoints(
-      host: configuration.host, apnsPort: apnsServer.boundPort ?? 0, fcmPort: fcmServer.boundPort ?? 0,
+      host: configuration.host,
+      ports: Dictionary(uniqueKeysWithValues: servers.map { ($0.platform.name, $0.server.boundPort ?? 0) }),
       httpsPort: https, adminPort: admin)
-    google.setOwnURL(endpoints.googleTokenURL)
-    logger.info(
-      "Push simulator listening",
-      metadata: [
-        "apns": "\(endpoints.apnsPort)", "fcm": "\(endpoints.fcmPort)", "https": "\(https)",
-        "admin": "\(endpoints.adminURL)",
-      ])
+    var metadata: Logger.Metadata = ["https": "\(https)", "admin": "\(endpoints.adminURL)"]
+    for (name, port) in endpoints.ports { metadata[name] = "\(port)" }
+    logger.info("Push simulator listening", metadata: metadata)
     readiness.settle(.success(endpoints))
   }
 
@@ -191,9 +168,7 @@ package final class PushSimulator: Service {
     let tls = try ServerTLS(identity, protocols: ["http/1.1"])
     return Listener(
       ListenerConfiguration(simulating: configuration.host, port: configuration.httpsPort, tls: tls),
-      serving: SecureServices(
-        google: google, microsoft: microsoft, wns: wns, others: others, injector: injector, clock: configuration.clock),
-      logger: quietLogger)
+      serving: SecureServices(services: services), logger: quietLogger)
   }
 
   /// Suppresses the server's own startup messages.

@@ -5,11 +5,9 @@ package struct SimulatorConfiguration: Sendable {
   /// The address of all listeners: `127.0.0.1`, `::1` or `localhost`, because the certificate is for these and the
   /// admin routes have no authentication.
   package var host = "127.0.0.1"
-  /// The APNs port; 0, here and below, lets the kernel choose.
-  package var apnsPort = 0
-  /// The FCM port.
-  package var fcmPort = 0
-  /// The port of both vendors' token endpoints and of WNS.
+  /// The ports of the services with a listener of their own; without one, and for 0 here and below, the kernel chooses.
+  package var ports: [Platform: Int] = [:]
+  /// The port of the other services and of all token endpoints.
   package var httpsPort = 0
   /// The port of the admin routes.
   package var adminPort = 0
@@ -18,15 +16,6 @@ package struct SimulatorConfiguration: Sendable {
   package var credentials: SimulatorCredentials?
   /// The lifetime of Google's access tokens.
   package var googleTokenLifetime: Duration = .seconds(3600)
-  /// The lifetime of Microsoft's access tokens.
-  package var microsoftTokenLifetime: Duration = .seconds(86_400)
-
-  /// The stream limit of an APNs connection before its first accepted push.
-  package var apnsInitialStreams = 1
-  /// The stream limit of an APNs connection afterwards.
-  package var apnsStreams = 1000
-  /// The stream limit of an FCM connection.
-  package var fcmStreams = 100
 
   /// Whether notifications are kept. If not, they are only counted, and duplicates are not detected.
   package var recordsPushes = true
@@ -43,8 +32,8 @@ package struct SimulatorConfiguration: Sendable {
   /// The most active faults.
   package var maximumFaults = 1000
 
-  /// The time for open token and WNS requests after shutdown begins. APNs and FCM connections are closed at once, so
-  /// the outcome of their unanswered pushes is unknown to the sender.
+  /// The time for open requests over HTTP/1.1 after shutdown begins. HTTP/2 connections are closed at once, so the
+  /// outcome of their unanswered pushes is unknown to the sender.
   package var shutdownTimeout: Duration = .seconds(5)
   /// The clock for the ages of tokens and the times of notifications.
   package var clock: any WallClock = SystemWallClock()
@@ -66,29 +55,25 @@ package struct SimulatorConfigurationError: Error, Hashable, Sendable, CustomStr
 package struct SimulatorEndpoints: Hashable, Sendable, Codable {
   /// The host that all listeners are bound to.
   package let host: String
-  /// APNs: HTTP/2 over TLS.
-  package let apnsPort: Int
-  /// FCM: HTTP/2 over TLS.
-  package let fcmPort: Int
-  /// The token endpoints and WNS: HTTP/1.1 over TLS.
+  /// The services with a listener of their own, by the name of their platform: HTTP/2 over TLS.
+  package let ports: [String: Int]
+  /// The other services and the token endpoints: HTTP/1.1 over TLS.
   package let httpsPort: Int
   /// The admin routes: HTTP/1.1 in the clear.
   package let adminPort: Int
 
-  /// Google's token endpoint, as a key file's `token_uri`.
-  package var googleTokenURL: String { "https://\(authority):\(httpsPort)/token" }
-  /// Microsoft's token endpoint of apps with a package SID.
-  package var liveTokenURL: String { "https://\(authority):\(httpsPort)/accesstoken.srf" }
-  /// WNS; channels keep their own path and query here.
-  package var wnsURL: String { "https://\(authority):\(httpsPort)" }
+  /// The port of a service.
+  package func port(of platform: Platform) -> Int { ports[platform.name] ?? httpsPort }
+
+  /// The URL of a service.
+  package func url(of platform: Platform) -> String { "https://\(authority):\(port(of: platform))" }
+
+  /// The URL of the listener that the services share.
+  package var httpsURL: String { "https://\(authority):\(httpsPort)" }
+
   /// The admin routes.
   package var adminURL: String { "http://\(authority):\(adminPort)" }
 
-  /// Microsoft's token endpoint of apps that belong to a tenant.
-  package func entraTokenURL(tenant: String) -> String {
-    "https://\(authority):\(httpsPort)/\(tenant)/oauth2/v2.0/token"
-  }
-
   /// The host as written in URLs.
-  var authority: String { host.contains(":") ? "[\(host)]" : host }
+  private var authority: String { host.contains(":") ? "[\(host)]" : host }
 }

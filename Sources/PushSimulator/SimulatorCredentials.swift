@@ -1,5 +1,4 @@
 import Crypto
-import CryptoExtras
 package import FanfareCore
 import FoundationEssentials
 import SwiftASN1
@@ -14,49 +13,19 @@ package struct SimulatorCredentials: Sendable {
   package var certificatePEM: String
   /// Its private key, PEM. Secret.
   package var certificateKeyPEM: String
-  /// The app at APNs.
-  package var apns: APNsApp
-  /// The service account at Google.
-  package var google: GoogleServiceAccount
-  /// The app at Microsoft.
-  package var windows: WindowsApp
+  /// The app at each service.
+  private(set) var apps: [any SimulatedApp]
 
-  /// An app that pushes through APNs with a provider token.
-  package struct APNsApp: Sendable {
-    /// The ES256 key as in the `.p8` file: PKCS #8, PEM. Secret.
-    package var privateKeyPEM: String
-    /// The key's id, ten characters.
-    package var keyID: String
-    /// The team's id, ten characters.
-    package var teamID: String
-    /// The bundle ids that may be pushed to.
-    package var bundleIDs: [String]
-  }
-
-  /// A Google service account that may send to one project.
-  package struct GoogleServiceAccount: Sendable {
-    /// The project.
-    package var projectID: String
-    /// The account's name.
-    package var clientEmail: String
-    /// The key's id.
-    package var privateKeyID: String
-    /// The RS256 key as in the key file: PKCS #8, PEM. Secret.
-    package var privateKeyPEM: String
-  }
-
-  /// An app that pushes through WNS, with the credentials of both token flows.
-  package struct WindowsApp: Sendable, Codable {
-    /// The package SID, `ms-app://S-1-15-2-…`: the client id of `login.live.com`.
-    package var packageSID: String
-    /// The secret of the package SID.
-    package var packageSecret: String
-    /// The Entra tenant.
-    package var tenantID: String
-    /// The application's id in the tenant.
-    package var applicationID: String
-    /// The application's secret. Secret.
-    package var applicationSecret: String
+  /// The app of a service.
+  subscript<App: SimulatedApp>(_ type: App.Type) -> App {
+    get {
+      guard let app = apps.lazy.compactMap({ $0 as? App }).first else { preconditionFailure("there is no \(App.self)") }
+      return app
+    }
+    set {
+      apps.removeAll { $0 is App }
+      apps.append(newValue)
+    }
   }
 }
 
@@ -66,29 +35,18 @@ extension SimulatorCredentials {
 
   /// The names in the simulator's certificate: the local machine, and the services it plays, for clients that are
   /// redirected here.
-  static let certificateNames = [
-    "localhost", "api.push.apple.com", "api.sandbox.push.apple.com", "fcm.googleapis.com", "oauth2.googleapis.com",
-    "*.notify.windows.com", "login.live.com", "login.microsoftonline.com",
-  ]
+  static let certificateNames = ["localhost"] + SimulatedPushServices.all.flatMap { $0.hosts }
 
   /// The least remaining lifetime of the certificate when a simulator starts, so that it does not expire while it runs.
   private static let leastCertificateDays: Int64 = 30
 
   /// Generates keys and secrets, with a certificate valid for a year from `now`. The RSA key takes some tenths of a
   /// second.
-  package static func generate(
-    bundleIDs: [String] = ["com.example.fanfare"], projectID: String = "fanfare-simulator",
-    now: UnixTime = SystemWallClock().now()
-  ) throws -> SimulatorCredentials {
+  package static func generate(now: UnixTime = SystemWallClock().now()) throws -> SimulatorCredentials {
     let tls = try makeTLS(now: now)
     return SimulatorCredentials(
       authorityPEM: tls.authority, certificatePEM: tls.certificate, certificateKeyPEM: tls.key,
-      apns: .generate(teamID: randomText(10, of: "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"), bundleIDs: bundleIDs),
-      google: try .generate(projectID: projectID),
-      windows: WindowsApp(
-        packageSID: "ms-app://S-1-15-2-\(randomText(10, of: "123456789"))-\(randomText(10, of: "123456789"))",
-        packageSecret: randomText(40), tenantID: identifier(), applicationID: identifier(),
-        applicationSecret: randomText(40)))
+      apps: try SimulatedPushServices.all.map { try $0.generateApp() })
   }
 
   /// Replaces authority and certificate, for a year from `now`, if the certificate ends within 30 days. Returns whether
@@ -148,33 +106,12 @@ extension SimulatorCredentials {
       issuerPrivateKey: .init(authorityKey))
   }
 
-  private static func identifier() -> String { Identifier<SimulatorCredentials>.random().description }
-
-  fileprivate static func randomText(
+  static func randomText(
     _ count: Int, of alphabet: String = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
   ) -> String {
     let letters = Array(alphabet.utf8)
     var generator = SystemRandomNumberGenerator()
     let text = (0..<count).map { _ in letters[Int.random(in: letters.indices, using: &generator)] }
     return String(decoding: text, as: UTF8.self)
-  }
-}
-
-extension SimulatorCredentials.APNsApp {
-  static func generate(teamID: String, bundleIDs: [String]) -> Self {
-    Self(
-      privateKeyPEM: P256.Signing.PrivateKey().pemRepresentation,
-      keyID: SimulatorCredentials.randomText(10, of: "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"), teamID: teamID,
-      bundleIDs: bundleIDs)
-  }
-}
-
-extension SimulatorCredentials.GoogleServiceAccount {
-  /// Throws if the key cannot be generated.
-  static func generate(projectID: String) throws -> Self {
-    Self(
-      projectID: projectID, clientEmail: "sender@\(projectID).iam.gserviceaccount.com",
-      privateKeyID: SimulatorCredentials.randomText(40, of: "0123456789abcdef"),
-      privateKeyPEM: try _RSA.Signing.PrivateKey(keySize: .bits2048).pkcs8PEMRepresentation)
   }
 }

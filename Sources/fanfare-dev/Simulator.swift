@@ -1,4 +1,5 @@
 import ArgumentParser
+import FanfareCore
 import Logging
 import Operations
 import PushSimulator
@@ -83,8 +84,8 @@ struct SimulatorSettings: Sendable {
   struct Keys: Sendable {
     @Setting("keys, certificates and endpoints.json; created when missing") var directory = "fanfare-simulator"
     @Setting("127.0.0.1 or localhost") var host = standard.host
-    @Setting(in: 0...65535, "0, here and below: the kernel chooses") var apnsPort = standard.apnsPort
-    @Setting(in: 0...65535, "of FCM") var fcmPort = standard.fcmPort
+    @Setting(in: 0...65535, "0, here and below: the kernel chooses") var apnsPort = 0
+    @Setting(in: 0...65535, "of FCM") var fcmPort = 0
     @Setting(in: 0...65535, "of the token endpoints and of WNS") var httpsPort = standard.httpsPort
     @Setting(in: 0...65535, "of the admin routes") var adminPort = standard.adminPort
     @Setting("false: keeps no notifications; for load tests") var recordsPushes = standard.recordsPushes
@@ -106,7 +107,7 @@ struct SimulatorSettings: Sendable {
     }
     var configuration = Self.standard
     (configuration.host, configuration.recordsPushes) = (keys.host, keys.recordsPushes)
-    (configuration.apnsPort, configuration.fcmPort) = (keys.apnsPort, keys.fcmPort)
+    configuration.ports = [.apns: keys.apnsPort, .fcm: keys.fcmPort]
     (configuration.httpsPort, configuration.adminPort) = (keys.httpsPort, keys.adminPort)
     configuration.notificationsPerDevice = keys.notificationsPerDevice
     self.configuration = configuration

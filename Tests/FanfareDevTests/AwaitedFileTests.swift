@@ -43,7 +43,7 @@ import Testing
       ])
     func write(_ servers: String) throws {
       let address = servers.split(separator: ":")
-      let endpoints = #"{"host":"\#(address[0])","apnsPort":1,"fcmPort":1,"httpsPort":1,"adminPort":\#(address[1])}"#
+      let endpoints = #"{"host":"\#(address[0])","ports":{},"httpsPort":1,"adminPort":\#(address[1])}"#
       try Data("\(servers)\n".utf8).write(to: broker, options: .atomic)
       try Data(endpoints.utf8).write(to: directory.appending(path: "endpoints.json"), options: .atomic)
     }

@@ -61,7 +61,6 @@ private struct AddedPlatform {
     try await simulator.withRunning { endpoints in
       let files = directory.appending(path: "simulator")
       try simulator.credentials.write(to: files.path, endpoints: endpoints)
-      try Data(SimulatedPager.secret.utf8).write(to: files.appending(path: "pager.txt"))
       try await run(runtime, simulator, in: directory)
     }
   }
@@ -100,10 +99,11 @@ private struct AddedPlatform {
     let watches = hub.credentialWatches(of: senders, logger: runtime.logger)
     let watch = try #require(watches.first { $0.metadata["platform"] == "pager" })
     let file = try #require(watch.files.first)
+    let secret = try Data(contentsOf: URL(filePath: file))
     #expect(try !watch.use())
     try Data("another".utf8).write(to: URL(filePath: file))
     #expect(try watch.use())
-    try Data(SimulatedPager.secret.utf8).write(to: URL(filePath: file))
+    try secret.write(to: URL(filePath: file))
     #expect(try watch.use())
   }
 
@@ -117,11 +117,11 @@ private struct AddedPlatform {
     try await answer(.PUT, "/api/installations/a4", #"{"platform":"pager","handle":"x"}"#, status: 400)
 
     let portable = try await settle(#"{"to":{"user":"alice"},"message":{"title":"Hi","body":"there"}}"#)
-    #expect(portable == ["delivered": 2, "deviceGone": 1])
-    #expect(texts(of: "0123") == ["Hi: there"])
+    #expect(portable == ["delivered": 2, "deviceGone": 1], "\(portable)")
+    #expect(texts(of: "0123") == ["Hi: there"], "\(texts(of: "0123"))")
     let templated = try await settle(#"{"to":{"user":"alice"},"template":{"name":"call","properties":{"who":"Bob"}}}"#)
-    #expect(templated == ["delivered": 1])
-    #expect(texts(of: "0456") == ["Hi: there", #"{"call":"Bob"}"#])
+    #expect(templated == ["delivered": 1], "\(templated)")
+    #expect(texts(of: "0456") == ["Hi: there", #"{"call":"Bob"}"#], "\(texts(of: "0456"))")
     try await answer(.POST, "/api/notifications?pns=beeper&to_tag=alice", #""Lunch?""#)
     try await eventually { texts(of: "0123").last == "From alice: Lunch?" }
 

@@ -18,7 +18,8 @@ import Testing
         }
         expectEqual(try await push(), [PushOutcome(.accepted, status: 200)])
         let old = simulator.credentials.apns
-        let new = try simulator.replaceKey(of: .apns).apns
+        let files = try #require(try await simulator.replaceKey(of: .apns))
+        let new = try SimulatorCredentials.APNsApp { files[$0] ?? Data() }
         expectEqual(try await push(), [PushOutcome(.configurationError, reason: "InvalidProviderToken", status: 403)])
         expectEqual(try sender.use(privateKey: old.privateKeyPEM, keyID: old.keyID), false)
         expectEqual(try sender.use(privateKey: new.privateKeyPEM, keyID: new.keyID), true)
@@ -39,7 +40,8 @@ import Testing
           try await SimulatorTests.outcomes(sender, SimulatorTests.portable, to: ["device"])[0]
         }
         expectEqual(try await push(), PushOutcome(.accepted, status: 200))
-        let new = try simulator.replaceKey(of: .fcm).google
+        let files = try #require(try await simulator.replaceKey(of: .fcm))
+        let new = try SimulatorCredentials.GoogleServiceAccount { files[$0] ?? Data() }
         expectEqual(try await push().verdict, .reauthenticate)
         let key = try SimulatorTests.account(new)
         expectEqual(try sender.use(key), true)

@@ -32,7 +32,7 @@ import Testing
     var configuration = APNsConfiguration(
       keyID: app.keyID, teamID: app.teamID, privateKey: app.privateKeyPEM, topic: app.bundleIDs[0])
     configuration.host = "localhost"
-    configuration.port = endpoints.apnsPort
+    configuration.port = endpoints.port(of: .apns)
     configuration.trustRoots = credentials.authorityPEM
     return try APNsSender(configuration: configuration, clock: clock, logger: Logger(label: "test"))
   }
@@ -52,7 +52,7 @@ import Testing
   static func fcm(_ credentials: SimulatorCredentials, _ endpoints: SimulatorEndpoints) throws -> FCMSender {
     var configuration = FCMConfiguration(serviceAccount: try account(credentials.google))
     configuration.host = "localhost"
-    configuration.port = endpoints.fcmPort
+    configuration.port = endpoints.port(of: .fcm)
     configuration.tokenEndpoint = "https://localhost:\(endpoints.httpsPort)/token"
     configuration.trustRoots = credentials.authorityPEM
     return try FCMSender(configuration: configuration, logger: Logger(label: "test"))

@@ -116,11 +116,7 @@ struct AdminTests {
       #expect(refused.body == Array(#"{"reason":"InvalidProviderToken"}"#.utf8))
       #expect(try await fixture.admin("POST", "/keys/replace?service=wns").status == 400)
       // A connection belongs to the key of its first push.
-      var app = fixture.credentials.apns
-      app.privateKeyPEM = try #require(files["apns.p8"])
-      let ids = try #require(
-        JSONSerialization.jsonObject(with: Data(files["apns.json", default: ""].utf8)) as? [String: Any])
-      app.keyID = try #require(ids["key_id"] as? String)
+      let app = try SimulatorCredentials.APNsApp { Data(files[$0, default: ""].utf8) }
       let new = try await Signing.providerToken(app)
       let unrelated = try await APNsTests.push(fixture, token: new)
       #expect(unrelated.status == 403)

@@ -16,7 +16,7 @@ struct LifetimeTests {
     defer { try? FileManager.default.removeItem(atPath: directory) }
     let credentials = try SimulatorFixture.credentials.get()
     #expect(!SimulatorCredentials.exist(in: directory))
-    let endpoints = SimulatorEndpoints(host: "127.0.0.1", apnsPort: 1, fcmPort: 2, httpsPort: 3, adminPort: 4)
+    let endpoints = SimulatorEndpoints(host: "127.0.0.1", ports: ["apns": 1], httpsPort: 3, adminPort: 4)
     try credentials.write(to: directory, endpoints: endpoints)
     #expect(SimulatorCredentials.exist(in: directory))
     for name in ["apns.p8", "service-account.json", "server-key.pem", "wns.json"] {

@@ -35,8 +35,8 @@ final class SimulatorFixture: Sendable {
     configuration.httpVersion = .http1Only
     http = HTTPClient(eventLoopGroup: MultiThreadedEventLoopGroup.singleton, configuration: configuration)
     apnsEvents = PoolEvents()
-    apns = try Self.pool(port: endpoints.apnsPort, tls: tls, observer: apnsEvents)
-    fcm = try Self.pool(port: endpoints.fcmPort, tls: tls, observer: nil)
+    apns = try Self.pool(port: endpoints.port(of: .apns), tls: tls, observer: apnsEvents)
+    fcm = try Self.pool(port: endpoints.port(of: .fcm), tls: tls, observer: nil)
   }
 
   /// Runs a simulator and the clients while `body` runs.

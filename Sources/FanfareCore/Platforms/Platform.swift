@@ -57,8 +57,7 @@ extension Platform: CustomStringConvertible {
 
 /// The platforms of this process. The list is fixed by its first use.
 package enum PlatformList {
-  private static let declared = Mutex<(list: [any PlatformVocabulary.Type], isFixed: Bool)>(
-    ([APNs.self, FCM.self, WNS.self], false))
+  private static let declared = DeclaredList<any PlatformVocabulary.Type>([APNs.self, FCM.self, WNS.self])
 
   /// The list by ordinal, and the ordinals by code, so that the hot paths index arrays.
   fileprivate struct Table: Sendable {
@@ -70,9 +69,12 @@ package enum PlatformList {
   }
 
   fileprivate static let fixed: Table = {
-    let list = declared.withLock { declared in
-      declared.isFixed = true
-      return declared.list
+    let list = declared.fixed
+    for (index, vocabulary) in list.enumerated() {
+      precondition((1..<64).contains(vocabulary.code), "\(vocabulary.name) has the code \(vocabulary.code)")
+      precondition(
+        !list[..<index].contains { $0.code == vocabulary.code || $0.name == vocabulary.name },
+        "\(vocabulary.name) has the name or the code of another platform")
     }
     var ordinals = [Int8](repeating: -1, count: 64)
     for (ordinal, vocabulary) in list.enumerated() { ordinals[Int(vocabulary.code)] = Int8(ordinal) }
@@ -82,16 +84,28 @@ package enum PlatformList {
   }()
 
   /// Adds a platform. A program does so first of all, before anything uses the list.
-  package static func add(_ vocabulary: any PlatformVocabulary.Type) {
-    declared.withLock { declared in
-      precondition(!declared.isFixed, "\(vocabulary.name) is added after the platforms were used")
-      precondition((1..<64).contains(vocabulary.code), "\(vocabulary.name) has the code \(vocabulary.code)")
-      for other in declared.list {
-        precondition(
-          other.code != vocabulary.code && other.name != vocabulary.name,
-          "\(vocabulary.name) has the name or the code of \(other.name)")
-      }
-      declared.list.append(vocabulary)
+  package static func add(_ vocabulary: any PlatformVocabulary.Type) { declared.add(vocabulary) }
+}
+
+/// A list of declarations that programs may extend until it is first used.
+package final class DeclaredList<Declaration: Sendable>: Sendable {
+  private let state: Mutex<(list: [Declaration], isFixed: Bool)>
+
+  package init(_ list: [Declaration]) { state = Mutex((list, false)) }
+
+  /// The list, which is fixed from now on.
+  package var fixed: [Declaration] {
+    state.withLock { state in
+      state.isFixed = true
+      return state.list
+    }
+  }
+
+  /// Adds a declaration in front of the others.
+  package func add(_ declaration: Declaration) {
+    state.withLock { state in
+      precondition(!state.isFixed, "\(declaration) is added after the list was used")
+      state.list.insert(declaration, at: 0)
     }
   }
 }

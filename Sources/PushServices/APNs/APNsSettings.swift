@@ -82,7 +82,7 @@ package struct APNsSettings: PushServiceSettings {
       hub: configuration.hub, keyID: ids.keyID, teamID: ids.teamID, privateKey: try simulator.text(files[0]),
       topic: ids.bundleIDs.first ?? "")
     let endpoints = try simulator.endpoints()
-    (configuration.host, configuration.port) = (endpoints.host, endpoints.apnsPort)
+    (configuration.host, configuration.port) = (endpoints.host, endpoints.port(of: .apns))
     configuration.trustRoots = try simulator.authority()
     configuration.maximumConnections = self.configuration.maximumConnections
     let sender = try APNsSender(

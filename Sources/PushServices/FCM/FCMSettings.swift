@@ -80,7 +80,7 @@ package struct FCMSettings: PushServiceSettings {
     }
     var configuration = FCMConfiguration(hub: hub, serviceAccount: try account())
     let endpoints = try simulator.endpoints()
-    (configuration.host, configuration.port) = (endpoints.host, endpoints.fcmPort)
+    (configuration.host, configuration.port) = (endpoints.host, endpoints.port(of: .fcm))
     configuration.trustRoots = try simulator.authority()
     configuration.maximumConnections = maximumConnections
     let sender = try FCMSender(

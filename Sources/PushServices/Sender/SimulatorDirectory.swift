@@ -1,3 +1,4 @@
+package import FanfareCore
 import FoundationEssentials
 
 /// The directory in which a running simulator writes its addresses and the credentials that it accepts.
@@ -27,8 +28,13 @@ package struct SimulatorDirectory: Sendable {
   /// The simulator's addresses. The host is an IPv4 address or a name.
   package struct Endpoints: Decodable {
     package let host: String
-    let apnsPort: Int
-    let fcmPort: Int
-    package let httpsPort: Int
+    /// The platforms with a listener of their own.
+    private let ports: [String: Int]
+    private let httpsPort: Int
+
+    /// The URL of the listener that the other platforms and the token endpoints share.
+    package var httpsURL: String { "https://\(host):\(httpsPort)" }
+
+    package func port(of platform: Platform) -> Int { ports[platform.name] ?? httpsPort }
   }
 }

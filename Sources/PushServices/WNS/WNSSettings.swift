@@ -72,8 +72,8 @@ package struct WNSSettings: PushServiceSettings {
     let endpoints = try simulator.endpoints()
     var configuration = WNSConfiguration(
       hub: hub, flow: .store(packageSID: app.packageSID, secret: app.packageSecret))
-    configuration.tokenEndpoint = "https://\(endpoints.host):\(endpoints.httpsPort)/accesstoken.srf"
-    configuration.connectTo = (endpoints.host, endpoints.httpsPort)
+    configuration.tokenEndpoint = "\(endpoints.httpsURL)/accesstoken.srf"
+    configuration.connectTo = (endpoints.host, endpoints.port(of: .wns))
     configuration.trustRoots = try simulator.authority()
     let sender = try WNSSender(
       configuration: configuration, clock: resources.clock, eventLoopGroup: resources.eventLoopGroup,

@@ -1,30 +1,76 @@
-import FanfareCore
+package import FanfareCore
+package import HTTP2
 import Synchronization
 
 /// APNs without the transport: the reaction to a push.
-final class APNsService: Sendable {
-  let tokens: ProviderTokens
+package final class APNsService: SimulatedPushService {
+  package static let platform = Platform.apns
+  package static let hosts = ["api.push.apple.com", "api.sandbox.push.apple.com"]
+  // One stream at a time until a push has succeeded.
+  package static let streams: Int? = 1
+  package static let goAwayReason = #"{"reason":"Shutdown"}"#
+  package static let prefixes = [
+    HandlePrefix(
+      .apns, "dead00",
+      .answer(status: 410, reason: "Unregistered", timestamp: UnixTime(milliseconds: 1_700_000_000_123)),
+      "410 Unregistered since November 2023"),
+    HandlePrefix(.apns, "dead", .answer(status: 410, reason: "Unregistered"), "410 Unregistered since now"),
+    HandlePrefix(.apns, "0410", .answer(status: 410, reason: "ExpiredToken"), "410 ExpiredToken since now"),
+    HandlePrefix(.apns, "baad", .answer(status: 400, reason: "BadDeviceToken"), "400 BadDeviceToken"),
+    HandlePrefix(.apns, "0400", .answer(status: 400, reason: "DeviceTokenNotForTopic"), "400 DeviceTokenNotForTopic"),
+    HandlePrefix(.apns, "0403", .answer(status: 403, reason: "ExpiredProviderToken"), "403 ExpiredProviderToken"),
+    HandlePrefix(.apns, "0413", .answer(status: 413, reason: "PayloadTooLarge"), "413 PayloadTooLarge"),
+    HandlePrefix(
+      .apns, "0429", .answer(status: 429, reason: "TooManyRequests", retryAfter: 1),
+      "429 TooManyRequests, Retry-After 1"),
+    HandlePrefix(.apns, "0500", .answer(status: 500, reason: "InternalServerError"), "500 InternalServerError"),
+    HandlePrefix(
+      .apns, "0503", .answer(status: 503, reason: "ServiceUnavailable", retryAfter: 1),
+      "503 ServiceUnavailable, Retry-After 1"),
+    HandlePrefix(.apns, "deaf", .silence, "never answered"),
+    HandlePrefix(.apns, "fade", .dropConnection, "connection dropped"),
+  ]
+
+  package static func normalized(handle: String) -> String { handle.lowercased() }
+
+  /// The stream limit of a connection after its first accepted push.
+  private static let laterStreams = 1000
+
+  private let tokens: ProviderTokens
+  private let app: SimulatorCredentials.APNsApp
   private let rules: APNsRules
   private let injector: FaultInjector
-  private let store: DeviceStore
   private let clock: any WallClock
-  private let streams: Int
   private let connections = APNsConnections()
 
-  /// Throws if the credential's key is invalid.
-  init(_ configuration: SimulatorConfiguration, credentials: SimulatorCredentials.APNsApp, injector: FaultInjector)
+  package init(_ configuration: SimulatorConfiguration, app: SimulatorCredentials.APNsApp, injector: FaultInjector)
     throws
   {
-    tokens = try ProviderTokens(credentials)
-    rules = APNsRules(bundleIDs: credentials.bundleIDs)
+    tokens = try ProviderTokens(app)
+    rules = APNsRules(bundleIDs: app.bundleIDs)
+    self.app = app
     self.injector = injector
-    streams = configuration.apnsStreams
-    store = injector.store
     clock = configuration.clock
   }
 
-  /// The reaction to one request on a connection.
-  func react(to request: APNsRequest, on connection: Int) -> Reaction {
+  package func expireTokens() { tokens.expireAll() }
+
+  package func replaceKey() throws -> SimulatorCredentials.APNsApp? {
+    var renewed = SimulatorCredentials.APNsApp.generate()
+    (renewed.teamID, renewed.bundleIDs) = (app.teamID, app.bundleIDs)
+    try tokens.replaceKey(renewed)
+    return renewed
+  }
+
+  package func addresses(_ endpoints: SimulatorEndpoints) -> KeyValuePairs<String, String> {
+    ["apns": endpoints.url(of: .apns)]
+  }
+
+  package func reaction(to incoming: HTTP2ServerRequest, on connection: Int) -> Reaction {
+    var request = APNsRequest(body: incoming.body)
+    request.method = incoming.method
+    request.path = incoming.path
+    for (name, value) in incoming.headers { request.add(name, value) }
     let now = clock.now()
     let token = request.deviceToken
     let handle = token ?? ""
@@ -32,16 +78,16 @@ final class APNsService: Sendable {
     let refusal = refusal(of: request, on: connection, deviceToken: token, now: now).map {
       Self.answer($0, id: id, now: now)
     }
-    var reaction = injector.reaction(of: .apns, platform: .apns, handle: handle, refusal: refusal) { fault in
+    var reaction = injector.reaction(of: .apns, handle: handle, refusal: refusal) { fault in
       Self.answer(fault, id: id, now: now)
     } accept: {
-      store.accept(
+      injector.store.accept(
         ReceivedNotification(
           platform: .apns, handle: handle, time: now, pushID: request.id, headers: request.kept, payload: request.body))
-      return ServiceAnswer(status: 200, headers: [HeaderField("apns-id", id)], label: "200", isAccepted: true)
+      return ServiceAnswer(status: 200, headers: [HeaderField("apns-id", id)], isAccepted: true)
     }
     if case .answer(let answer) = reaction.ending, answer.isAccepted, connections.didSucceed(connection) {
-      reaction.streamLimit = reaction.streamLimit ?? streams
+      reaction.streamLimit = reaction.streamLimit ?? Self.laterStreams
     }
     return reaction
   }
@@ -152,4 +198,8 @@ final class APNsConnections: Sendable {
     }
     states[connection] = state
   }
+}
+
+extension SimulatedService {
+  package static var apns: Self { Self(.apns) }
 }

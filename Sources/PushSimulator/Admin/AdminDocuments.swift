@@ -72,8 +72,9 @@ struct FaultDocument: Codable, Sendable {
     }
     if let count, count < 1 { throw Invalid(description: "count must be at least 1") }
     if let share, !(share > 0 && share <= 1) { throw Invalid(description: "share must be more than 0 and at most 1") }
-    guard action != "refuse-handshake" || service == .apns || service == .fcm else {
-      throw Invalid(description: "the action refuse-handshake is for apns and fcm only")
+    guard action != "refuse-handshake" || service.hasListener else {
+      let others = SimulatedService.allCases.filter(\.hasListener).map(\.rawValue)
+      throw Invalid(description: "the action refuse-handshake is for \(others.series("and")) only")
     }
     guard handlePrefix == nil || (service.platform != nil && action != "refuse-handshake") else {
       throw Invalid(
@@ -165,14 +166,11 @@ enum StoreJSON {
   static func prefixes() -> [UInt8] { JSONWriter.bytes(of: HandlePrefix.table) }
 
   /// The URLs of all endpoints.
-  static func endpoints(_ endpoints: SimulatorEndpoints, tenant: String) -> [UInt8] {
+  static func endpoints(_ endpoints: SimulatorEndpoints, of services: [any SimulatedPushService]) -> [UInt8] {
     JSONWriter.object { json in
-      json.member("apns", "https://\(endpoints.authority):\(endpoints.apnsPort)")
-      json.member("fcm", "https://\(endpoints.authority):\(endpoints.fcmPort)")
-      json.member("googleToken", endpoints.googleTokenURL)
-      json.member("wns", endpoints.wnsURL)
-      json.member("liveToken", endpoints.liveTokenURL)
-      json.member("entraToken", endpoints.entraTokenURL(tenant: tenant))
+      for service in services {
+        for (name, url) in service.addresses(endpoints) { json.member(named: name, url) }
+      }
       json.member("admin", endpoints.adminURL)
     }
   }

@@ -84,12 +84,9 @@ struct AdminRoutes: Application {
 
   /// The new key as its vendor's files, by name. The sender is refused until it reads them.
   private func replaceKey(of service: SimulatedService?) async throws -> Answer {
-    guard let service, service == .apns || service == .fcm else {
-      throw Refused(.badRequest, "service must be one of apns, fcm")
+    guard let platform = service?.platform, let files = try await simulator.replaceKey(of: platform) else {
+      throw Refused(.badRequest, "service must be one with a key that can be replaced")
     }
-    let renewed = try simulator.replaceKey(of: service)
-    let files =
-      service == .apns ? try renewed.apnsFiles() : try renewed.googleFiles(endpoints: try await simulator.ready())
     return try .document(files.mapValues { String(decoding: $0, as: UTF8.self) })
   }
 
@@ -135,7 +132,7 @@ struct AdminRoutes: Application {
 
   private func endpoints() async throws -> Answer {
     let endpoints = try await simulator.ready()
-    return .json(StoreJSON.endpoints(endpoints, tenant: simulator.credentials.windows.tenantID))
+    return .json(StoreJSON.endpoints(endpoints, of: simulator.services))
   }
 
   private func devices(_ exchange: Exchange) throws -> Answer {
@@ -184,7 +181,8 @@ struct AdminRoutes: Application {
 
   private func platform(_ name: some StringProtocol) throws -> Platform {
     guard let platform = Platform(name: String(name)) else {
-      throw Refused(.badRequest, "platform must be one of apns, fcm, wns")
+      let names = Platform.allCases.map(\.name).joined(separator: ", ")
+      throw Refused(.badRequest, "platform must be one of \(names)")
     }
     return platform
   }

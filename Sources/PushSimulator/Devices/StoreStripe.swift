@@ -11,10 +11,10 @@ struct StoreStripe {
   private var order: [DeviceKey] = []
   private var firstKept = 0
   private var identities: RecentIdentities
-  private var accepted = [Int](repeating: 0, count: SimulatedService.allCases.count)
+  private var accepted = [Int](repeating: 0, count: SimulatedService.count)
   /// Accepted pushes whose answer was withheld.
-  private var unanswered = [Int](repeating: 0, count: SimulatedService.allCases.count)
-  private var duplicates = [Int](repeating: 0, count: SimulatedService.allCases.count)
+  private var unanswered = [Int](repeating: 0, count: SimulatedService.count)
+  private var duplicates = [Int](repeating: 0, count: SimulatedService.count)
   private var answers: [AnswerKey: Int] = [:]
 
   private struct AnswerKey: Hashable {

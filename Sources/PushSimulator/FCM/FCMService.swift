@@ -1,24 +1,63 @@
-import FanfareCore
+package import FanfareCore
+package import HTTP2
 
-/// FCM's HTTP v1 API without the transport: the reaction to `messages:send`.
-final class FCMService: Sendable {
-  private let tokens: AccessTokens
+/// FCM's HTTP v1 API without the transport: the reaction to `messages:send`, and to requests for access tokens.
+package final class FCMService: SimulatedPushService {
+  package static let platform = Platform.fcm
+  package static let tokenEndpoint: String? = "google-token"
+  package static let hosts = ["fcm.googleapis.com", "oauth2.googleapis.com"]
+  package static let streams: Int? = 100
+  package static let goAwayReason = "max_age"
+  package static let prefixes = [
+    HandlePrefix(.fcm, "dead-", .answer(status: 404, reason: "UNREGISTERED"), "404 UNREGISTERED"),
+    HandlePrefix(
+      .fcm, "invalid-", .answer(status: 400, reason: "INVALID_ARGUMENT"),
+      "400 INVALID_ARGUMENT, violation of message.token"),
+    HandlePrefix(.fcm, "mismatch-", .answer(status: 403, reason: "SENDER_ID_MISMATCH"), "403 SENDER_ID_MISMATCH"),
+    HandlePrefix(
+      .fcm, "thirdparty-", .answer(status: 401, reason: "THIRD_PARTY_AUTH_ERROR"), "401 THIRD_PARTY_AUTH_ERROR"),
+    HandlePrefix(
+      .fcm, "quota-", .answer(status: 429, reason: "QUOTA_EXCEEDED", retryAfter: 1),
+      "429 QUOTA_EXCEEDED, Retry-After 1"
+    ),
+    HandlePrefix(.fcm, "error-", .answer(status: 500, reason: "INTERNAL"), "500 INTERNAL"),
+    HandlePrefix(.fcm, "gateway-", .answer(status: 502), "502 with an HTML body"),
+    HandlePrefix(
+      .fcm, "unavailable-", .answer(status: 503, reason: "UNAVAILABLE", retryAfter: 1),
+      "503 UNAVAILABLE, Retry-After 1"
+    ),
+    HandlePrefix(.fcm, "silent-", .silence, "never answered"),
+    HandlePrefix(.fcm, "hangup-", .dropConnection, "connection dropped"),
+  ]
+
+  private let google: GoogleToken
   private let projectID: String
   private let injector: FaultInjector
-  private let store: DeviceStore
   private let clock: any WallClock
 
-  /// FCM for one project; accepts the given tokens.
-  init(_ configuration: SimulatorConfiguration, projectID: String, tokens: AccessTokens, injector: FaultInjector) {
-    self.projectID = projectID
-    self.tokens = tokens
+  package init(
+    _ configuration: SimulatorConfiguration, app: SimulatorCredentials.GoogleServiceAccount, injector: FaultInjector
+  ) throws {
+    google = try GoogleToken(configuration, account: app, injector: injector)
+    projectID = app.projectID
     self.injector = injector
-    store = injector.store
     clock = configuration.clock
   }
 
-  func react(to request: FCMRequest) -> Reaction {
-    let now = clock.now()
+  package func expireTokens() { google.tokens.expireAll() }
+
+  package func replaceKey() throws -> SimulatorCredentials.GoogleServiceAccount? { try google.replaceKey() }
+
+  package func addresses(_ endpoints: SimulatorEndpoints) -> KeyValuePairs<String, String> {
+    ["fcm": endpoints.url(of: .fcm), "googleToken": endpoints.googleTokenURL]
+  }
+
+  package func reaction(to request: SimulatedRequest) -> Reaction? {
+    request.method == "POST" && request.path == GoogleToken.path ? google.react(to: request) : nil
+  }
+
+  package func reaction(to incoming: HTTP2ServerRequest, on connection: Int) -> Reaction {
+    let (request, now) = (SimulatedRequest(incoming), clock.now())
     var message: FCMMessage?
     var refusal: FCMError?
     do {
@@ -28,37 +67,32 @@ final class FCMService: Sendable {
       refusal = error
     }
     let handle = message?.handle ?? ""
-    return injector.reaction(of: .fcm, platform: .fcm, handle: handle, refusal: refusal.map { Self.answer($0) }) {
-      fault in
-      Self.answer(fault)
-    } accept: {
+    return injector.reaction(
+      of: .fcm, handle: handle, refusal: refusal.map { Self.answer($0) }, render: { Self.answer($0) }
+    ) {
       accept(message, request, now: now)
     }
   }
 
-  private func admit(_ request: FCMRequest) throws(FCMError) {
+  private func admit(_ request: SimulatedRequest) throws(FCMError) {
     guard !request.authority.isEmpty else { throw .invalidArgument(field: nil, "Missing :authority.") }
     let (prefix, suffix) = ("/v1/projects/", "/messages:send")
-    guard request.method == "POST", request.path.hasPrefix(prefix), request.path.hasSuffix(suffix),
-      request.path.utf8.count > prefix.utf8.count + suffix.utf8.count
+    guard request.method == "POST", request.target.hasPrefix(prefix), request.target.hasSuffix(suffix),
+      request.target.utf8.count > prefix.utf8.count + suffix.utf8.count
     else { throw .notFound }
-    // Google accepts the scheme in any case, as in RFC 9110 §11.1.
-    guard let authorization = request.authorization, authorization.prefix(7).lowercased() == "bearer ",
-      tokens.isGood(String(authorization.dropFirst(7)))
-    else { throw .unauthenticated }
-    guard request.path.dropFirst(prefix.utf8.count).dropLast(suffix.utf8.count) == projectID else {
+    guard let token = request.bearerToken, google.tokens.isGood(token) else { throw .unauthenticated }
+    guard request.target.dropFirst(prefix.utf8.count).dropLast(suffix.utf8.count) == projectID else {
       throw .permissionDenied
     }
-    let mediaType = request.contentType.map { $0.prefix { $0 != ";" }.lowercased().filter { $0 != " " } }
-    guard mediaType == "application/json" else {
+    guard request.mediaType == "application/json" else {
       throw .invalidArgument(field: nil, "Invalid content type, must be application/json.")
     }
   }
 
-  private func accept(_ message: FCMMessage?, _ request: FCMRequest, now: UnixTime) -> ServiceAnswer {
+  private func accept(_ message: FCMMessage?, _ request: SimulatedRequest, now: UnixTime) -> ServiceAnswer {
     let isDryRun = message?.validateOnly ?? true
     if let message, !isDryRun {
-      store.accept(
+      injector.store.accept(
         ReceivedNotification(
           platform: .fcm, handle: message.handle, time: now, pushID: message.pushID, headers: request.kept,
           payload: request.body))
@@ -93,26 +127,13 @@ final class FCMService: Sendable {
   }
 }
 
-/// A request to FCM, with its header fields.
-struct FCMRequest {
-  var method = ""
-  var path = ""
-  var authority = ""
-  var authorization: String?
-  var contentType: String?
-  /// The fields to keep: all but the credential.
-  var kept: [HeaderField] = []
-  var body: [UInt8]
+extension SimulatedService {
+  package static var fcm: Self { Self(.fcm) }
+  /// Google's OAuth 2 token endpoint.
+  package static var googleToken: Self { Self(tokensOf: .fcm) }
+}
 
-  init(body: [UInt8]) { self.body = body }
-
-  /// Adds a header field other than a pseudo field.
-  mutating func add(_ name: String, _ value: String) {
-    if name == "authorization" {
-      authorization = value
-    } else {
-      if name == "content-type" { contentType = value }
-      kept.append(HeaderField(name, value))
-    }
-  }
+extension SimulatorEndpoints {
+  /// Google's token endpoint, as a key file's `token_uri`.
+  package var googleTokenURL: String { httpsURL + GoogleToken.path }
 }

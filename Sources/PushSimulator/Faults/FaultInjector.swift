@@ -1,22 +1,22 @@
-import FanfareCore
+package import FanfareCore
 
 /// Decides whether a service or a fault answers, and counts the outcome.
 ///
 /// In this order: an ordered fault, the service's refusal, the fault of the handle's prefix, acceptance.
-struct FaultInjector: Sendable {
-  let store: DeviceStore
+package struct FaultInjector: Sendable {
+  package let store: DeviceStore
   let faults: FaultRegistry
   let honoursHandlePrefixes: Bool
 
   /// The reaction to one request. `refusal` is the service's answer to an invalid request; `render` puts a fault's
   /// answer into the service's form; `accept` accepts the request and answers, and is called at most once.
-  func reaction(
-    of service: SimulatedService, platform: Platform?, handle: String, refusal: ServiceAnswer?,
+  package func reaction(
+    of service: SimulatedService, handle: String = "", refusal: ServiceAnswer?,
     render: (FaultAnswer) -> ServiceAnswer, accept: () -> ServiceAnswer
   ) -> Reaction {
     let effects = faults.effects(on: service, handle: handle)
     var action = effects?.ending
-    if action == nil, refusal == nil, honoursHandlePrefixes, let platform {
+    if action == nil, refusal == nil, honoursHandlePrefixes, let platform = service.platform {
       action = HandlePrefix.action(for: handle, platform: platform)
     }
     var reaction: Reaction
@@ -58,18 +58,18 @@ struct FaultInjector: Sendable {
 }
 
 /// An answer ordered by a fault, before it has the service's form.
-struct FaultAnswer: Sendable {
-  let status: Int
-  let reason: String?
+package struct FaultAnswer: Sendable {
+  package let status: Int
+  package let reason: String?
   let retryAfter: Int?
-  let timestamp: UnixTime?
+  package let timestamp: UnixTime?
 
   /// `Retry-After`, if there is one.
-  var headers: [HeaderField] { retryAfter.map { [HeaderField("retry-after", String($0))] } ?? [] }
+  package var headers: [HeaderField] { retryAfter.map { [HeaderField("retry-after", String($0))] } ?? [] }
 }
 
 /// A service's reaction to one request.
-struct Reaction: Sendable {
+package struct Reaction: Sendable {
   enum Ending: Sendable {
     case answer(ServiceAnswer)
     /// No answer.
@@ -94,7 +94,7 @@ struct Reaction: Sendable {
 }
 
 /// An HTTP answer of a service.
-struct ServiceAnswer: Sendable {
+package struct ServiceAnswer: Sendable {
   var status: Int
   var headers: [HeaderField] = []
   var body: [UInt8] = []
@@ -102,4 +102,11 @@ struct ServiceAnswer: Sendable {
   var label: String
   /// Whether the push was accepted.
   var isAccepted = false
+
+  package init(
+    status: Int, headers: [HeaderField] = [], body: [UInt8] = [], label: String? = nil, isAccepted: Bool = false
+  ) {
+    (self.status, self.headers, self.body) = (status, headers, body)
+    (self.label, self.isAccepted) = (label ?? String(status), isAccepted)
+  }
 }

@@ -7,46 +7,23 @@ import NIOCore
 import NIOSSL
 import Synchronization
 
-/// The HTTP/2 listeners of APNs and FCM.
-enum HTTP2Listeners {
-  /// APNs: one stream at a time until a push has succeeded.
-  static func apns(
-    _ service: APNsService, faults: FaultRegistry, configuration: SimulatorConfiguration, tls: TLSConfiguration,
-    group: any EventLoopGroup, logger: Logger
-  ) -> HTTP2Server {
-    var server = HTTP2ServerConfiguration(host: configuration.host, port: configuration.apnsPort, tls: tls)
-    server.maximumConcurrentStreams = configuration.apnsInitialStreams
-    server.refusesHandshake = { faults.refusesHandshake(of: .apns) }
-    return HTTP2Server(configuration: server, eventLoopGroup: group, logger: logger) { incoming, responder in
-      var request = APNsRequest(body: incoming.body)
-      request.method = incoming.method
-      request.path = incoming.path
-      for (name, value) in incoming.headers { request.add(name, value) }
-      responder.perform(service.react(to: request, on: responder.connection.id), goAwayReason: shutdown)
+extension HTTP2Server {
+  /// The listener of a service.
+  convenience init(
+    _ service: any SimulatedPushService, faults: FaultRegistry, configuration: SimulatorConfiguration,
+    tls: TLSConfiguration, group: any EventLoopGroup, logger: Logger
+  ) {
+    let platform = type(of: service).platform
+    let goAwayReason = Array(type(of: service).goAwayReason.utf8)
+    var server = HTTP2ServerConfiguration(
+      host: configuration.host, port: configuration.ports[platform, default: 0], tls: tls)
+    server.maximumConcurrentStreams = type(of: service).streams ?? 1
+    server.refusesHandshake = { faults.refusesHandshake(of: SimulatedService(platform)) }
+    self.init(configuration: server, eventLoopGroup: group, logger: logger) { request, responder in
+      let reaction = service.reaction(to: request, on: responder.connection.id)
+      responder.perform(reaction, goAwayReason: goAwayReason)
     }
   }
-
-  /// FCM.
-  static func fcm(
-    _ service: FCMService, faults: FaultRegistry, configuration: SimulatorConfiguration, tls: TLSConfiguration,
-    group: any EventLoopGroup, logger: Logger
-  ) -> HTTP2Server {
-    var server = HTTP2ServerConfiguration(host: configuration.host, port: configuration.fcmPort, tls: tls)
-    server.maximumConcurrentStreams = configuration.fcmStreams
-    server.refusesHandshake = { faults.refusesHandshake(of: .fcm) }
-    return HTTP2Server(configuration: server, eventLoopGroup: group, logger: logger) { incoming, responder in
-      var request = FCMRequest(body: incoming.body)
-      request.method = incoming.method
-      request.path = incoming.path
-      request.authority = incoming.authority
-      for (name, value) in incoming.headers { request.add(name, value) }
-      responder.perform(service.react(to: request), goAwayReason: maximumAge)
-    }
-  }
-
-  /// The debug data of a GOAWAY of APNs, and of FCM.
-  private static let shutdown = Array(#"{"reason":"Shutdown"}"#.utf8)
-  private static let maximumAge = Array("max_age".utf8)
 }
 
 extension HTTP2Responder {
@@ -107,18 +84,12 @@ final class Readiness: Sendable {
   }
 }
 
-/// The HTTP/1.1 services over TLS: both vendors' token endpoints, recognised by their paths, other services that know
-/// their requests, and WNS for the rest.
+/// The HTTP/1.1 listener over TLS, which all services share: the first that knows a request reacts to it.
 struct SecureServices: Application {
   /// A fault has ended the connection.
   private struct Dropped: Error {}
 
-  let google: GoogleToken
-  let microsoft: MicrosoftToken
-  let wns: WNSService
-  let others: [any SimulatedPushService]
-  let injector: FaultInjector
-  let clock: any WallClock
+  let services: [any SimulatedPushService]
 
   /// The most bytes of a request's body.
   static let maximumBodyBytes = 64 * 1024
@@ -130,35 +101,18 @@ struct SecureServices: Application {
   func answer(to fault: RequestFault, requestID: String?) -> Answer { Answer(status: .badRequest) }
 
   private func respond(to exchange: Exchange) async throws -> Answer {
-    guard let bytes = try await exchange.body.collect(upTo: Self.maximumBodyBytes) else {
+    guard let body = try await exchange.body.collect(upTo: Self.maximumBodyBytes) else {
       return Answer(status: .contentTooLarge, headers: [.connection: "close"])
     }
-    let body = Array(buffer: bytes)
-    if let other = reactionOfOthers(to: exchange, body: body) { return try await perform(other) }
-    let reaction: Reaction
-    switch (exchange.method, String(exchange.path)) {
-    case (.post, "/token"): reaction = google.react(to: Self.form(exchange, body: body))
-    case (.post, "/accesstoken.srf"): reaction = microsoft.reactLive(to: Self.form(exchange, body: body))
-    case (.post, let path):
-      if let tenant = MicrosoftToken.tenant(inPath: path) {
-        reaction = microsoft.reactEntra(to: Self.form(exchange, body: body), tenant: tenant)
-      } else {
-        reaction = wns.react(to: Self.notification(exchange, body: body))
-      }
-    default: reaction = wns.react(to: Self.notification(exchange, body: body))
-    }
-    return try await perform(reaction)
-  }
-
-  private func reactionOfOthers(to exchange: Exchange, body: [UInt8]) -> Reaction? {
-    guard !others.isEmpty else { return nil }
+    let fields = exchange.headers.all.map { HeaderField($0.name, $0.value) }
+    let host = fields.first { $0.isNamed("host") }?.value
     let request = SimulatedRequest(
-      method: exchange.method.rawValue, target: exchange.target.text, headers: Self.headers(of: exchange), body: body)
-    // Not with `lazy`, which would ask twice.
-    for other in others {
-      if let reaction = other.reaction(to: request, injector, at: clock.now()) { return reaction }
+      method: exchange.method.rawValue, target: exchange.target.text, authority: host ?? "",
+      headers: fields.filter { !$0.isNamed("host") }, body: Array(buffer: body))
+    for service in services {
+      if let reaction = service.reaction(to: request) { return try await perform(reaction) }
     }
-    return nil
+    return Answer(status: .notFound)
   }
 
   private func perform(_ reaction: Reaction) async throws -> Answer {
@@ -177,23 +131,6 @@ struct SecureServices: Application {
       throw Dropped()
     case .dropConnection, .reset: throw Dropped()
     }
-  }
-
-  /// The form of a token request; empty if the content type is another.
-  private static func form(_ exchange: Exchange, body: [UInt8]) -> FormBody {
-    let mediaType = exchange.headers[.contentType]?.prefix { $0 != ";" }.lowercased().filter { $0 != " " }
-    return FormBody(mediaType == "application/x-www-form-urlencoded" ? body : [])
-  }
-
-  private static func notification(_ exchange: Exchange, body: [UInt8]) -> WNSRequest {
-    WNSRequest(
-      method: exchange.method.rawValue, target: exchange.target.text,
-      headers: headers(of: exchange), body: body)
-  }
-
-  /// All fields but `Host`, with the letter case of their names.
-  private static func headers(of exchange: Exchange) -> [HeaderField] {
-    exchange.headers.all.filter { $0.name.lowercased() != "host" }.map { HeaderField($0.name, $0.value) }
   }
 }
 

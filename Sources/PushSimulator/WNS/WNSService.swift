@@ -1,31 +1,62 @@
-import FanfareCore
+package import FanfareCore
 
-/// WNS without the transport: the reaction to a notification.
-final class WNSService: Sendable {
-  private let tokens: AccessTokens
+/// WNS without the transport: the reaction to a notification, and to requests for access tokens.
+package final class WNSService: SimulatedPushService {
+  package static let platform = Platform.wns
+  package static let tokenEndpoint: String? = "microsoft-token"
+  package static let hosts = ["*.notify.windows.com", "login.live.com", "login.microsoftonline.com"]
+  package static let prefixes = [
+    HandlePrefix(.wns, "dead", .answer(status: 410), "410 Gone: the channel has expired"),
+    HandlePrefix(.wns, "unknown", .answer(status: 404), "404: no such channel"),
+    HandlePrefix(.wns, "foreign", .answer(status: 403), "403: the channel belongs to another app"),
+    HandlePrefix(.wns, "blocked", .answer(status: 410, reason: "Domain Blocked"), "410 Domain Blocked"),
+    HandlePrefix(.wns, "dropped", .answer(status: 200, reason: "dropped"), "200, X-WNS-Status: dropped"),
+    HandlePrefix(
+      .wns, "channelthrottled", .answer(status: 200, reason: "channelthrottled"),
+      "200, X-WNS-Status: channelthrottled"),
+    HandlePrefix(.wns, "throttled", .answer(status: 406, retryAfter: 1), "406, Retry-After 1"),
+    HandlePrefix(.wns, "error", .answer(status: 500), "500"),
+    HandlePrefix(.wns, "unavailable", .answer(status: 503, retryAfter: 1), "503, Retry-After 1"),
+    HandlePrefix(.wns, "silent", .silence, "never answered"),
+    HandlePrefix(.wns, "hangup", .dropConnection, "connection dropped"),
+  ]
+
+  package static func normalized(handle: String) -> String { ChannelToken.token(ofURI: handle) ?? handle }
+
+  private let microsoft: MicrosoftToken
+  private let tenant: String
   private let injector: FaultInjector
-  private let store: DeviceStore
   private let clock: any WallClock
 
-  /// Accepts the given tokens.
-  init(_ configuration: SimulatorConfiguration, tokens: AccessTokens, injector: FaultInjector) {
-    self.tokens = tokens
+  package init(_ configuration: SimulatorConfiguration, app: SimulatorCredentials.WindowsApp, injector: FaultInjector) {
+    microsoft = MicrosoftToken(configuration, app: app, injector: injector)
+    tenant = app.tenantID
     self.injector = injector
-    store = injector.store
     clock = configuration.clock
   }
 
-  func react(to request: WNSRequest) -> Reaction {
+  package func expireTokens() { microsoft.tokens.expireAll() }
+
+  package func addresses(_ endpoints: SimulatorEndpoints) -> KeyValuePairs<String, String> {
+    [
+      "wns": endpoints.wnsURL, "liveToken": endpoints.liveTokenURL,
+      "entraToken": endpoints.entraTokenURL(tenant: tenant),
+    ]
+  }
+
+  /// Takes every request: a channel's URI may have any path.
+  package func reaction(to request: SimulatedRequest) -> Reaction? {
+    if let reaction = microsoft.reaction(to: request) { return reaction }
     let channel = ChannelToken.token(ofURI: request.target)
     let handle = channel ?? ""
     let trace = Trace(request)
     let refusal = refusal(of: request, channel: channel).map {
       Self.answer($0.status, error: $0.description, trace: trace)
     }
-    return injector.reaction(of: .wns, platform: .wns, handle: handle, refusal: refusal) { fault in
+    return injector.reaction(of: .wns, handle: handle, refusal: refusal) { fault in
       Self.answer(fault, trace: trace)
     } accept: {
-      store.accept(
+      injector.store.accept(
         ReceivedNotification(
           platform: .wns, handle: handle, time: clock.now(),
           pushID: PushIdentity.base(ofVector: request[PushIdentity.correlationHeader]),
@@ -34,11 +65,11 @@ final class WNSService: Sendable {
     }
   }
 
-  private func refusal(of request: WNSRequest, channel: String?) -> WNSRules.Refusal? {
+  private func refusal(of request: SimulatedRequest, channel: String?) -> WNSRules.Refusal? {
     guard channel != nil else { return .init(status: 404, description: "The channel URI is not valid.") }
-    guard let authorization = request["authorization"], authorization.prefix(7).lowercased() == "bearer ",
-      tokens.isGood(String(authorization.dropFirst(7)))
-    else { return .init(status: 401, description: "The authorization header is missing or its token is not valid.") }
+    guard let token = request.bearerToken, microsoft.tokens.isGood(token) else {
+      return .init(status: 401, description: "The authorization header is missing or its token is not valid.")
+    }
     return WNSRules.refusal(of: request)
   }
 
@@ -83,7 +114,7 @@ extension WNSService {
     let headers: [HeaderField]
     let wantsStatus: Bool
 
-    init(_ request: WNSRequest) {
+    init(_ request: SimulatedRequest) {
       let number = UInt64.random(in: .min ... .max)
       let digits = String(number, radix: 16, uppercase: true)
       let id = String(repeating: "0", count: 16 - digits.count) + digits
@@ -95,28 +126,20 @@ extension WNSService {
   }
 }
 
-/// A request to WNS.
-struct WNSRequest {
-  var method: String
-  /// Path and query, byte for byte.
-  var target: String
-  /// All header fields, in order.
-  var headers: [HeaderField]
-  var body: [UInt8]
+extension SimulatedService {
+  package static var wns: Self { Self(.wns) }
+  /// Microsoft's two OAuth 2 token endpoints.
+  package static var microsoftToken: Self { Self(tokensOf: .wns) }
+}
 
-  /// The first field with this name, which is given in lower case.
-  subscript(name: String) -> String? {
-    headers.first { $0.name.lowercased() == name }?.value
-  }
+extension SimulatorEndpoints {
+  /// WNS; channels keep their own path and query here.
+  package var wnsURL: String { url(of: .wns) }
+  /// Microsoft's token endpoint of apps with a package SID.
+  package var liveTokenURL: String { "\(httpsURL)/accesstoken.srf" }
 
-  /// The name of a field that occurs twice, in lower case; nil if none does.
-  var repeatedField: String? {
-    var names: Set<String> = []
-    return headers.lazy.map { $0.name.lowercased() }.first { !names.insert($0).inserted }
-  }
-
-  /// The fields to keep: all but the credential.
-  var kept: [HeaderField] { headers.filter { $0.name.lowercased() != "authorization" } }
+  /// Microsoft's token endpoint of apps that belong to a tenant.
+  package func entraTokenURL(tenant: String) -> String { "\(httpsURL)/\(tenant)/oauth2/v2.0/token" }
 }
 
 /// The token in a WNS channel's URI, which identifies the channel.
@@ -144,7 +167,7 @@ enum WNSRules {
   }
 
   /// Why the notification is refused; nil if it is valid.
-  static func refusal(of request: WNSRequest) -> Refusal? {
+  static func refusal(of request: SimulatedRequest) -> Refusal? {
     guard request.method == "POST" else { return Refusal(status: 405, description: "The method must be POST.") }
     if let name = request.repeatedField { return bad("The \(name) header occurs twice.") }
     if request["transfer-encoding"] != nil { return bad("Chunked encoding is not supported.") }
@@ -153,8 +176,7 @@ enum WNSRules {
     guard ["wns/toast", "wns/tile", "wns/badge", "wns/raw"].contains(type) else {
       return bad("The X-WNS-Type header is invalid.")
     }
-    let mediaType = request["content-type"].map { $0.prefix { $0 != ";" }.lowercased().filter { $0 != " " } }
-    guard mediaType == (type == "wns/raw" ? "application/octet-stream" : "text/xml") else {
+    guard request.mediaType == (type == "wns/raw" ? "application/octet-stream" : "text/xml") else {
       return bad("The Content-Type header does not match the notification type.")
     }
     if let refusal = refusalOfOptionalHeaders(of: request) { return refusal }
@@ -168,7 +190,7 @@ enum WNSRules {
     return nil
   }
 
-  private static func refusalOfOptionalHeaders(of request: WNSRequest) -> Refusal? {
+  private static func refusalOfOptionalHeaders(of request: SimulatedRequest) -> Refusal? {
     if let policy = request["x-wns-cache-policy"], policy != "cache", policy != "no-cache" {
       return bad("The X-WNS-Cache-Policy header is invalid.")
     }

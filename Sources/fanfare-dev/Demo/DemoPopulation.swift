@@ -11,11 +11,9 @@ struct DemoPopulation: Sendable {
 
     /// The body of the registration request.
     var body: String {
-      switch platform {
-      case .apns: #"{"platform":"ios","instId":"\#(RegistrationID.random())","deviceToken":"\#(handle)"}"#
-      case .fcm: #"{"platform":"android","instId":"\#(RegistrationID.random())","deviceToken":"\#(handle)"}"#
-      default: #"{"platform":"windows","instId":"\#(RegistrationID.random())","channelUri":"\#(handle)"}"#
-      }
+      let words = platform.vocabulary
+      let id = RegistrationID.random()
+      return #"{"platform":"\#(words.system)","instId":"\#(id)","\#(words.handleMember)":"\#(handle)"}"#
     }
   }
 

@@ -35,7 +35,7 @@ struct PagerSettings: PushServiceSettings {
     let endpoints = try simulator.endpoints()
     let file = simulator.file("pager.txt")
     let sender = PagerSender(
-      url: "https://\(endpoints.host):\(endpoints.httpsPort)", secret: try simulator.text(file),
+      url: endpoints.httpsURL, secret: try simulator.text(file),
       trustRoots: try simulator.authority(), resources)
     return RenewableSender(sender, files: [file]) { sender.use(secret: try simulator.text(file)) }
   }

@@ -1,25 +1,48 @@
 import FanfareCore
+import FoundationEssentials
 import PushSimulator
 
 /// The invented service as the simulator plays it.
 struct SimulatedPager: SimulatedPushService {
-  static let platform = Pager.platform
-  static let secret = "pager-secret"
-  static let prefixes = [
-    HandlePrefix(Pager.platform, "0410", .answer(status: 410, reason: "NoSuchNumber"), "410 NoSuchNumber")
-  ]
+  /// An account at the service: a secret.
+  struct App: SimulatedApp {
+    let secret: String
 
-  init(_ configuration: SimulatorConfiguration) {}
+    static func generate() -> App { App(secret: RegistrationID.random().description) }
+    init(secret: String) { self.secret = secret }
+    init(files read: (String) throws -> Data) throws {
+      secret = String(decoding: try read("pager.txt"), as: UTF8.self)
+    }
 
-  func judge(_ request: SimulatedRequest) -> SimulatedVerdict? {
-    let path = "/page/"
-    guard request.target.hasPrefix(path) else { return nil }
-    return SimulatedVerdict(
-      handle: String(request.target.dropFirst(path.count)), pushID: request["pager-id"],
-      refusal: request["authorization"] == Self.secret ? nil : (401, "BadSecret"))
+    func files(_ endpoints: SimulatorEndpoints?) -> [String: Data] { ["pager.txt": Data(secret.utf8)] }
   }
 
-  func answer(status: Int, reason: String?) -> (headers: [HeaderField], body: [UInt8]) {
-    ([HeaderField("content-type", "text/plain")], Array((reason ?? "paged").utf8))
+  static let platform = Pager.platform
+  static let prefixes = [
+    HandlePrefix(platform, "0410", .answer(status: 410, reason: "NoSuchNumber"), "410 NoSuchNumber")
+  ]
+
+  private let app: App
+  private let injector: FaultInjector
+
+  init(_ configuration: SimulatorConfiguration, app: App, injector: FaultInjector) {
+    (self.app, self.injector) = (app, injector)
+  }
+
+  func reaction(to request: SimulatedRequest) -> Reaction? {
+    let path = "/page/"
+    guard request.path.hasPrefix(path) else { return nil }
+    let handle = String(request.path.dropFirst(path.count))
+    let isKnown = request["authorization"] == app.secret
+    return injector.reaction(
+      of: SimulatedService(Self.platform), handle: handle,
+      refusal: isKnown ? nil : ServiceAnswer(status: 401), render: { ServiceAnswer(status: $0.status) }
+    ) {
+      injector.store.accept(
+        ReceivedNotification(
+          platform: Self.platform, handle: handle, time: SystemWallClock().now(), pushID: request["pager-id"],
+          headers: request.kept, payload: request.body))
+      return ServiceAnswer(status: 200, isAccepted: true)
+    }
   }
 }

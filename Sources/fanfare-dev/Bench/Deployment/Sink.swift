@@ -1,3 +1,4 @@
+import FanfareCore
 import Foundation
 import NIOCore
 import NIOPosix
@@ -77,7 +78,7 @@ struct Sink: Sendable {
       SimulatorEndpoints.self,
       from: try Data(contentsOf: URL(fileURLWithPath: "\(directory)/\(SimulatorCredentials.FileName.endpoints)")))
     return Sink(
-      kind: .simulator(adminURL: adminURL, directory: directory), host: endpoints.host, port: endpoints.apnsPort,
+      kind: .simulator(adminURL: adminURL, directory: directory), host: endpoints.host, port: endpoints.port(of: .apns),
       trustRoots: rig.key(SimulatorCredentials.FileName.authority), process: process)
   }
 
