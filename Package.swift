@@ -151,7 +151,7 @@ let package = Package(
     .target(
       name: "Ledger",
       dependencies: [
-        "FanfareCore", "RDKafka", "Store", coreMetrics, grdb, logging, metrics, serviceLifecycle,
+        "FanfareCore", "RDKafka", "Store", coreMetrics, logging, metrics, serviceLifecycle,
       ],
       swiftSettings: house),
 

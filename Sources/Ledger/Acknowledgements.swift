@@ -1,5 +1,4 @@
 package import FanfareCore
-import GRDB
 import Store
 
 /// An operator's note that a problem of the audit at a place in the log is known.
@@ -40,9 +39,9 @@ package struct SQLiteAcknowledgements: AcknowledgementStore {
 
   package func acknowledge(_ acknowledgement: Acknowledgement) async throws {
     do {
-      let pool = try LedgerFile.openForWriting(configuration)
-      try await pool.write { db in try LedgerQueries(Session(.sqlite(db))).acknowledge(acknowledgement) }
-      try pool.close()
+      let store = try LedgerFile.open(configuration)
+      try await store.write { try LedgerQueries($0).acknowledge(acknowledgement) }
+      store.close()
     } catch {
       throw LedgerFile.ledgerError(error)
     }

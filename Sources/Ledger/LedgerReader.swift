@@ -1,6 +1,5 @@
 import Dispatch
 import FanfareCore
-import GRDB
 package import Store
 import Synchronization
 
@@ -16,7 +15,7 @@ package final class LedgerReader: Sendable {
   private let reads: ReadGate
 
   private struct Opened {
-    let pool: DatabasePool
+    let store: Store
     /// After the file is deleted and created again, the old one must not be read on.
     let identity: LocalFile.Identity?
   }
@@ -24,32 +23,36 @@ package final class LedgerReader: Sendable {
   /// Creates a reader; the first call opens the file.
   package init(_ configuration: LedgerStoreConfiguration) {
     self.configuration = configuration
-    reads = LedgerFile.makeGate(configuration)
+    reads = ReadGate("the ledger", slots: LedgerFile.readers, patience: configuration.busyTimeout)
   }
 
   package func read<Value: Sendable>(_ body: @escaping @Sendable (Session) throws -> Value) async throws -> Value {
     do {
-      return try await reads.run { try await pool().read { db in try body(Session(.sqlite(db))) } }
+      return try await reads.run { try await store().read(body) }
     } catch let error as TooManyReads where error.hasCaller {
       throw error
     } catch { throw LedgerFile.ledgerError(error) }
   }
 
-  private func pool() async throws -> DatabasePool {
+  private func store() async throws -> Store {
     try await withCheckedThrowingContinuation { continuation in
-      queue.async { [self] in continuation.resume(with: Result { try currentPool() }) }
+      queue.async { [self] in continuation.resume(with: Result { try currentStore() }) }
     }
   }
 
   /// The file that is at the path now, opened if necessary. Blocks.
-  private func currentPool() throws -> DatabasePool {
+  private func currentStore() throws -> Store {
     try opened.withLock { opened in
       let identity = LocalFile.identity(of: configuration.path)
-      if let opened, opened.identity == identity { return opened.pool }
+      if let opened, opened.identity == identity { return opened.store }
       opened = nil
-      let pool = try LedgerFile.openForReading(configuration)
-      opened = Opened(pool: pool, identity: identity)
-      return pool
+      // SQLite reports the same code for a missing file and for one without read permission.
+      guard identity != nil else {
+        throw LedgerError(.notThere, "there is no ledger at \(configuration.path) yet")
+      }
+      let store = try LedgerFile.open(configuration, isReadOnly: true)
+      opened = Opened(store: store, identity: identity)
+      return store
     }
   }
 }

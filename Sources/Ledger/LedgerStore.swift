@@ -1,5 +1,4 @@
 package import FanfareCore
-import GRDB
 package import RDKafka
 package import Store
 import Synchronization
@@ -7,8 +6,7 @@ import Synchronization
 /// A ledger in a SQLite file, for the process that writes it. Other processes read the file with `LedgerReader`.
 package final class LedgerStore: Sendable {
   package let configuration: LedgerStoreConfiguration
-  private let pool: DatabasePool
-  private let file: LocalFile
+  private let store: Store
   private let clock: any WallClock
   private let retention: Mutex<Retention>
 
@@ -18,37 +16,23 @@ package final class LedgerStore: Sendable {
     self.configuration = configuration
     self.clock = clock
     retention = Mutex(Retention(period: configuration.retention))
-    do {
-      pool = try LedgerFile.openForWriting(configuration)
-      file = LocalFile(at: configuration.path)
-    } catch {
+    do { store = try LedgerFile.open(configuration) } catch {
       let cause = LedgerFile.ledgerError(error)
-      let code: LedgerError.Code =
-        switch (error as? DatabaseError)?.resultCode {
-        case .SQLITE_CANTOPEN, .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH: .unusable
-        default: cause.code
-        }
-      throw LedgerError(code, "cannot open the ledger \(configuration.path): \(cause.message)")
+      throw LedgerError(
+        Store.isFinal(error) ? .unusable : cause.code, "cannot open the ledger \(configuration.path): \(cause.message)")
     }
   }
 
   /// Closes the file; every later call throws. Deinitialisation closes it, too.
-  package func close() throws {
-    do { try pool.close() } catch { throw LedgerFile.ledgerError(error) }
-  }
+  package func close() { store.close() }
 
   package func write(_ batch: LedgerBatch) async throws -> Int {
     let (maximumDevices, now) = (configuration.maximumDevices, clock.now())
     do {
-      return try await pool.writeWithoutTransaction { db in
-        var duplicates = 0
-        try db.inTransaction(.immediate) {
-          try self.requireFile()
-          var writer = try BatchWriter(db, maximumDevices: maximumDevices)
-          duplicates = try writer.write(batch)
-          try self.retention.withLock { try $0.run(db, after: batch, at: now) }
-          return .commit
-        }
+      return try await store.write { session in
+        var writer = BatchWriter(session, maximumDevices: maximumDevices)
+        let duplicates = try writer.write(batch)
+        try self.retention.withLock { try $0.run(session, after: batch, at: now) }
         return duplicates
       }
     } catch {
@@ -56,18 +40,9 @@ package final class LedgerStore: Sendable {
     }
   }
 
-  /// Throws `LedgerError` when the file cannot be read, or was deleted or replaced.
+  /// Throws `LedgerError` when the file cannot be written, or was deleted or replaced.
   package func check() async throws {
-    try requireFile()
-    try await read { try LedgerQueries($0).check() }
-  }
-
-  /// Throws `.unavailable` when the path no longer names the open file: what is written to that would be lost.
-  private func requireFile() throws(LedgerError) {
-    guard file.isInPlace else {
-      throw LedgerError(
-        .unavailable, "the ledger's file \(file.path) was deleted or replaced; put it back, or restart the process")
-    }
+    do { try await store.check() } catch { throw LedgerFile.ledgerError(error) }
   }
 
   package func positions() async throws -> [TopicPartition: Int64] {
@@ -75,9 +50,7 @@ package final class LedgerStore: Sendable {
   }
 
   package func read<Value: Sendable>(_ body: @escaping @Sendable (Session) throws -> Value) async throws -> Value {
-    do { return try await pool.read { db in try body(Session(.sqlite(db))) } } catch {
-      throw LedgerFile.ledgerError(error)
-    }
+    do { return try await store.read(body) } catch { throw LedgerFile.ledgerError(error) }
   }
 }
 

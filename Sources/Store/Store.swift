@@ -119,11 +119,19 @@ package final class Store: Sendable {
     (error as? PostgreSQLError)?.isOutcomeUnknown ?? false
   }
 
+  /// Whether the error means that a file is no database or is damaged.
+  package static func isDamage(_ error: any Error) -> Bool {
+    switch (error as? DatabaseError)?.resultCode {
+    case .SQLITE_NOTADB, .SQLITE_CORRUPT: true
+    default: false
+    }
+  }
+
   /// Whether an error of opening a file is permanent.
   package static func isFinal(_ error: any Error) -> Bool {
     switch (error as? DatabaseError)?.resultCode {
-    case .SQLITE_CANTOPEN, .SQLITE_NOTADB, .SQLITE_CORRUPT, .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH: true
-    default: (error as? StoreError)?.code == .unusable
+    case .SQLITE_CANTOPEN, .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH: true
+    default: isDamage(error) || (error as? StoreError)?.code == .unusable
     }
   }
 }

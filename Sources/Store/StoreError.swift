@@ -4,7 +4,7 @@
 package struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The kinds of errors. A struct, so that a new kind does not break a caller's switch.
   package struct Code: Hashable, Sendable {
-    private enum Value { case busy, displaced, full, readOnly, overtaken, mismatch, unusable }
+    private enum Value { case busy, displaced, full, readOnly, overtaken, mismatch, unmigrated, unusable }
 
     private let value: Value
 
@@ -20,6 +20,8 @@ package struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
     package static let overtaken = Self(value: .overtaken)
     /// A column holds another type than expected, or NULL.
     package static let mismatch = Self(value: .mismatch)
+    /// The tables of a file that is only read have not been created or migrated yet.
+    package static let unmigrated = Self(value: .unmigrated)
     /// The file is not this store's, or was made by a later release: it can never be used.
     package static let unusable = Self(value: .unusable)
   }

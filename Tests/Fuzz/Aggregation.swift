@@ -120,7 +120,7 @@ enum Aggregation {
     }
     for (row, _) in rows.values {
       let sum = row.sum
-      precondition(sum.tally.total >= 0 && OutcomeCounts(stored: sum.tally.stored) == sum.tally)
+      precondition(sum.tally.total >= 0 && OutcomeCounts(stored: sum.tally.storedBytes) == sum.tally)
       _ = (sum.storedFailures, sum.storedTimes, row.report)
     }
   }

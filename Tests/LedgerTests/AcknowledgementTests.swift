@@ -33,7 +33,7 @@ import Testing
     let ledger = try LedgerStore(configuration)
     try await SQLiteAcknowledgements(configuration).acknowledge(Self.note(3, "three"))
     #expect(try await SQLiteAcknowledgements(configuration).acknowledgements().count == 3)
-    try ledger.close()
+    ledger.close()
   }
 
   @Test(TestPostgreSQL.isAvailable) func databaseKeepsNotes() async throws {

@@ -19,7 +19,7 @@ import Testing
     if GoldenFile.isUpdating {
       let store = try LedgerStore(directory.settings("new"), clock: Self.clock)
       try await Self.fill(store)
-      try store.close()
+      store.close()
       // Fails if the file does not exist yet.
       try? FileManager.default.removeItem(at: file.url)
       try await DatabaseQueue(path: directory.path("new")).vacuum(into: file.url.path)
@@ -34,7 +34,7 @@ import Testing
       #expect(
         try await reader.report(of: Self.id(number), hub: .default) == store.report(of: Self.id(number), hub: .default))
     }
-    try store.close()
+    store.close()
     try LedgerStore(directory.settings("empty"), clock: Self.clock).close()
     #expect(try Self.schema(of: directory.path("empty")) == schema, "a new file has the same tables")
   }

@@ -30,7 +30,7 @@ import Testing
     #expect(try await reader.report(of: id, hub: .default) == (try await store.report(of: id, hub: .default)))
     #expect(try await reader.totals(hub: .default).settled == 1)
     // The file can still be read after its writer has closed it.
-    try store.close()
+    store.close()
     #expect(try await LedgerReader(directory.settings()).totals(hub: .default).accepted == 1)
   }
 
@@ -39,7 +39,7 @@ import Testing
     try await store.write([.send(Samples.send(id))])
     let reader = LedgerReader(directory.settings())
     #expect(try await reader.report(of: id, hub: .default) != nil)
-    try store.close()
+    store.close()
     for suffix in ["", "-wal", "-shm"] where FileManager.default.fileExists(atPath: directory.path() + suffix) {
       try FileManager.default.removeItem(atPath: directory.path() + suffix)
     }
@@ -144,12 +144,12 @@ import Testing
         registration: RegistrationID(high: .max, low: 0), platform: .fcm, outcome: .expired, reason: "é",
         status: 70_000, attempts: 300),
     ]
-    let stored = StoredDevices.encode(devices)
+    let stored = StoredDevices.bytes(devices)
     #expect(StoredDevices.decode(stored) == devices)
     for length in 1..<stored.count where StoredDevices.decode(stored.prefix(length)) != nil {
       #expect(StoredDevices.decode(stored.prefix(length)).map { devices.starts(with: $0) } == true)
     }
-    #expect(OutcomeCounts(stored: OutcomeCounts(devices).stored) == OutcomeCounts(devices))
+    #expect(OutcomeCounts(stored: OutcomeCounts(devices).storedBytes) == OutcomeCounts(devices))
     #expect(OutcomeCounts(stored: Data([0xFF, 0x01])) == nil)
     for outcome in DeviceResult.Outcome.allCases { #expect(StoredCode.outcome(StoredCode.code(outcome)) == outcome) }
     for platform in Platform.allCases { #expect(Platform(stored: Int64(platform.code)) == platform) }

@@ -24,6 +24,3 @@ extension QueriedLedger {
   /// Throws `LedgerError` when there is no ledger yet or it cannot be read.
   package func check() async throws { try await read { try LedgerQueries($0).check() } }
 }
-
-/// A row of the store, in files that also import GRDB, which has another type of this name.
-typealias StoreRow = Row

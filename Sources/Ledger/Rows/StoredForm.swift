@@ -1,5 +1,4 @@
 import FanfareCore
-import Foundation
 
 /// The numeric codes of enumerations in stored columns. Never change one.
 enum StoredCode {
@@ -45,8 +44,6 @@ extension LedgerTotals {
 
 /// The results of single devices in one column: about 25 bytes each, where rows of their own would cost a look-up each.
 enum StoredDevices {
-  static func encode(_ devices: [DeviceResult]) -> Data { Data(bytes(devices)) }
-
   static func bytes(_ devices: [DeviceResult]) -> [UInt8] {
     var output: [UInt8] = []
     output.reserveCapacity(devices.count * 24)
@@ -85,8 +82,6 @@ enum StoredDevices {
 
 extension OutcomeCounts {
   /// The stored form: for each kind its two codes in one varint, and the count as a varint.
-  var stored: Data { Data(storedBytes) }
-
   var storedBytes: [UInt8] {
     var output: [UInt8] = []
     for (kind, count) in entries {

@@ -1,6 +1,4 @@
 import FanfareCore
-import Foundation
-import GRDB
 import Store
 
 /// Removes sends older than the retention, a limited number in each transaction. Totals are not reduced.
@@ -17,47 +15,67 @@ struct Retention: Sendable {
   /// ledger rebuilt from an old log must not remove a send before its later records have been read.
   private var newest: UnixTime?
   /// The position of the search for sends that do not settle.
-  private var cursor: (hub: Int64, id: Data) = (0, Data())
+  private var cursor = Self.start
+  private static let start = (hub: Int64(0), id: SendID(high: 0, low: 0))
 
   init(period: Duration) {
     self.period = period
   }
 
   /// Removes expired sends after a batch: at most twice the batch's entries, or `minimum`.
-  mutating func run(_ db: Database, after batch: LedgerBatch, at now: UnixTime) throws {
+  mutating func run(_ session: Session, after batch: LedgerBatch, at now: UnixTime) throws {
     let times = batch.entries.map { min($0.time, now) }
     guard let newest = (times + [newest].compactMap { $0 }).max() else { return }
     self.newest = newest
     let limit = max(Self.minimum, 2 * batch.entries.count)
-    let select = try db.cachedStatement(
-      sql: """
-        SELECT \(Self.columns) FROM sends
-        WHERE is_announced = 1 AND settled_parts >= known_parts AND settled_at < ? ORDER BY settled_at LIMIT ?
-        """)
     let oldest = newest + (.zero - period)
-    for row in try GRDB.Row.fetchAll(select, arguments: [oldest.milliseconds, limit]) { try Self.remove(row, from: db) }
-    try removeOpen(db, before: newest + (.zero - max(period, Self.open)))
+    for row in try session.all(Self.selectSettled, [.time(oldest), .int(limit)], { try OldSend($0) }) {
+      try row.remove(from: session)
+    }
+    try removeOpen(session, before: newest + (.zero - max(period, Self.open)))
   }
 
-  private mutating func removeOpen(_ db: Database, before oldest: UnixTime) throws {
-    let select = try db.cachedStatement(
-      sql: "SELECT \(Self.columns) FROM sends WHERE (hub, id) > (?, ?) ORDER BY hub, id LIMIT ?")
-    let rows = try GRDB.Row.fetchAll(select, arguments: [cursor.hub, cursor.id, Self.stride])
-    for row in rows where (row[3] as Int64) < oldest.milliseconds { try Self.remove(row, from: db) }
-    cursor = rows.count == Self.stride ? rows.last.map { ($0[0], $0[1]) } ?? (0, Data()) : (0, Data())
+  private mutating func removeOpen(_ session: Session, before oldest: UnixTime) throws {
+    let rows = try session.all(
+      Self.selectNext, [.integer(cursor.hub), .id(cursor.id), .int(Self.stride)]
+    ) { try OldSend($0) }
+    for row in rows where row.acceptedAt < oldest { try row.remove(from: session) }
+    cursor = rows.count == Self.stride ? rows.last.map { (hub: $0.hub, id: $0.id) } ?? Self.start : Self.start
   }
 
-  /// The third is whether items of the send may be stored. Dead letters have them because they may be redriven.
-  private static let columns = """
+  private static let selectSettled = PreparedStatement(
+    """
+    SELECT \(OldSend.columns) FROM sends
+    WHERE is_announced = 1 AND settled_parts >= known_parts AND settled_at < ?1 ORDER BY settled_at LIMIT ?2
+    """)
+  private static let selectNext = PreparedStatement(
+    "SELECT \(OldSend.columns) FROM sends WHERE (hub, id) > (?1, ?2) ORDER BY hub, id LIMIT ?3")
+}
+
+/// A row that may be removed.
+private struct OldSend {
+  let hub: Int64
+  let id: SendID
+  /// Whether items of the send may be stored. Dead letters have them because they may be redriven.
+  let hasItems: Bool
+  let acceptedAt: UnixTime
+  let hubName: String
+
+  static let columns = """
     hub, id, known_parts > 1 OR state IS \(StoredCode.code(StatusRecord.State.deadLettered)), accepted_at,
     (SELECT name FROM hubs WHERE hubs.id = sends.hub)
     """
+  private static let delete = PreparedStatement("DELETE FROM sends WHERE hub = ?1 AND id = ?2")
 
-  private static func remove(_ row: GRDB.Row, from db: Database) throws {
-    let id: Data = row[1]
-    try db.cachedStatement(sql: "DELETE FROM sends WHERE hub = ? AND id = ?").execute(arguments: [row[0] as Int64, id])
-    guard let send = SendID(bytes: id), let hub = HubName(row[4] as String) else { throw SendRow.damaged }
-    let day = BatchPlan.day(of: UnixTime(milliseconds: row[3]))
-    try AttemptTable(Session(.sqlite(db)), BatchPlan.Key(hub: hub, id: send, day: day)).remove(hasItems: row[2])
+  init(_ row: Row) throws {
+    (hub, id, hasItems) = (try row.integer(0), try row.id(1), try row.bool(2))
+    (acceptedAt, hubName) = (try row.time(3), try row.text(4))
+  }
+
+  func remove(from session: Session) throws {
+    try session.run(Self.delete, [.integer(hub), .id(id)])
+    guard let hub = HubName(hubName) else { throw SendRow.damaged }
+    let key = BatchPlan.Key(hub: hub, id: id, day: BatchPlan.day(of: acceptedAt))
+    try AttemptTable(session, key).remove(hasItems: hasItems)
   }
 }

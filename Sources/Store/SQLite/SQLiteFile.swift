@@ -16,13 +16,18 @@ package struct SQLiteConfiguration: Sendable {
   /// The page caches of each reader connection and of the writer connection, in KiB.
   package var cachePerReader = 16 * 1024
   package var cacheOfWriter = 1024
+  /// Whether a commit waits for the disk. Without that a power failure may undo the latest commits, and the log is
+  /// copied into the file rarely.
+  package var isDurable = true
+  /// Whether an existing file is opened that only others write.
+  package var isReadOnly = false
 
   package init(path: String, label: String) { (self.path, self.label) = (path, label) }
 }
 
 /// A SQLite file with one writer connection and a pool of readers, which several processes on one machine may share.
 ///
-/// WAL mode: readers never wait for a writer and see the latest commit of any process. `synchronous` is FULL, not the
+/// WAL mode: readers never wait for a writer and see the latest commit of any process. `synchronous` can be FULL, not the
 /// NORMAL that is usual in WAL mode: NORMAL syncs the log only at checkpoints, so a power failure could undo a change
 /// that was answered with 200, and give a device back to its previous user. Every change is a `BEGIN IMMEDIATE`
 /// transaction: it holds the write lock before it reads, so its reads are still valid when it writes.
@@ -36,12 +41,18 @@ final class SQLiteFile: Sendable {
   /// of the store in messages, such as `the registry`.
   init(_ settings: SQLiteConfiguration, name: String, _ migration: SchemaMigration) throws {
     (self.name, busyTimeout) = (name, settings.busyTimeout)
-    LocalFile.createPrivate(at: settings.path)
+    if !settings.isReadOnly { LocalFile.createPrivate(at: settings.path) }
     pool = try Self.open(settings)
     file = LocalFile(at: settings.path)
+    guard !settings.isReadOnly else {
+      guard try pool.read({ try migration.version(of: $0) }) == migration.steps.count else {
+        throw StoreError(.unmigrated, "\(name)'s tables have not been created yet")
+      }
+      return
+    }
     try pool.writeWithoutTransaction { db in
       // Not in `prepareDatabase`: after that GRDB switches to WAL and sets NORMAL.
-      try db.execute(sql: "PRAGMA synchronous = FULL")
+      try db.execute(sql: settings.isDurable ? "PRAGMA synchronous = FULL" : "PRAGMA wal_autocheckpoint = 8000")
       try migration.apply(to: db)
     }
   }
@@ -110,6 +121,7 @@ final class SQLiteFile: Sendable {
     let milliseconds = settings.busyTimeout.milliseconds
     var configuration = Configuration()
     configuration.label = settings.label
+    configuration.readonly = settings.isReadOnly
     configuration.foreignKeysEnabled = false
     configuration.maximumReaderCount = max(1, settings.readerCount)
     configuration.prepareDatabase { db in
