@@ -8,7 +8,8 @@ import NIOHTTP1
 /// A caller's connection that receives anything, in two reads, and answers each request that it hands over.
 struct ServerInput {
   private static let times = ConnectionLife.Limits(
-    firstRequestTimeout: .seconds(10), idleTimeout: .seconds(10), writeTimeout: .seconds(10), drainTimeout: .seconds(1))
+    firstRequestTimeout: .seconds(10), idleTimeout: .seconds(10), writeTimeout: .seconds(10), slowReadersGiveWay: false,
+    drainTimeout: .seconds(1))
   /// The preface of an HTTP/2 client and its empty SETTINGS, without which nothing else is read.
   private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 0, 4, 0, 0, 0, 0, 0]
 
