@@ -1,4 +1,5 @@
 import FanfareCore
+import Foundation
 import Support
 import Testing
 
@@ -50,19 +51,33 @@ import Testing
     send(#""template":{}"#), send(#""template":{"name":"Größe 1","version":1,"properties":{"A_1":""}}"#),
     send(#""template":{"later":1,"version":2},"message":{"body":"x"}"#),
     send(#""message":{"body":"x"},"platforms":["apns","FCM","gcm","Wns","wns"]"#),
-    send(#""message":{"body":"x"},"ttl":0"#),
-    send(#""message":{"body":"x"},"ttl":2419200"#), send(#""message":{"body":"x"},"priority":"normal""#),
-    send(#""message":{"body":"x"},"collapseKey":"\#(text(32, "é"))""#),
-    send(#""message":{"body":"x"},"sender":"\#(text(256))""#),
-    send(#""message":{"body":"x"},"traceparent":"\#(text(128))""#), send(#""message":{"body":"x"},"hub":"a-0""#),
+    send(#""message":{"body":"x"},"hub":"a-0""#),
     send(#""message":{"body":"x"},"hub":"\#(text(64))""#), send(#""message":{"body":"x"},"later":true"#),
-    send(#""message":{"body":"x"},"replay":"0190F5FE-7C00-7000-8000-000000000001""#),
-    send(#""message":{"body":"x"},"maxPerSecond":1"#), send(#""message":{"body":"x"},"maxPerSecond":10000000"#),
   ]
+
+  /// Values at the limits of the members with plain schemas, and beyond them.
+  static func limits() throws -> [(data: String, isSound: Bool)] {
+    try SendFields.members.filter { $0.place != .bodies }.flatMap { member in
+      let schema = try JSONSerialization.jsonObject(with: Data("{\(member.schema)}".utf8)) as? [String: Any] ?? [:]
+      var values: [(String, Bool)] = []
+      if let least = schema["minimum"] as? Int, let most = schema["maximum"] as? Int {
+        values += [("\(least)", true), ("\(most)", true), ("\(least - 1)", false), ("\(most + 1)", false)]
+      }
+      if let most = schema["x-maxBytes"] as? Int {
+        values += [(#""\#(text(most))""#, true), (#""\#(text(most / 2, "é"))""#, true), (#""""#, false)]
+        values += [(#""\#(text(most / 2 + 1, "é"))""#, false)]
+      }
+      values += (schema["enum"] as? [String] ?? []).map { (#""\#($0)""#, true) }
+      if schema["format"] as? String == "uuid" { values.append((#""\#(CodecTests.id)""#, true)) }
+      if schema["type"] as? String == "string" { values += [("1", false)] }
+      if schema["type"] as? String == "integer" { values += [(#""1""#, false)] }
+      if schema["enum"] != nil || schema["format"] != nil { values += [(#""x""#, false)] }
+      return values.map { (send(#""message":{"body":"x"},"\#(member.name)":\#($0)"#), $1) }
+    }
+  }
 
   /// The `data` of sends that are refused.
   static let broken: [String] = [
-    send(#""message":{"body":"x"},"replay":"again""#),
     "{}", "[]", #"{"message":{"body":"x"}}"#, #"{"to":{"user":"bob"}}"#, to(""), to(#""user":"a","tag":"b""#),
     to(#""everyone":false"#), to(#""everyone":1"#), to(#""everyone":true,"tag":"a""#), to(#""tags":[]"#),
     to(#""tags":"news""#),
@@ -101,18 +116,10 @@ import Testing
     send(#""template":{"properties":{"a":1}}"#), send(#""template":{"properties":{\#(keys(101))}}"#),
     send(#""message":{"body":"x"},"native":[]"#), send(#""message":{"body":"x"},"platforms":[]"#),
     send(#""message":{"body":"x"},"platforms":["apns","pager"]"#), send(#""message":{"body":"x"},"platforms":"apns""#),
-    send(#""message":{"body":"x"},"ttl":-1"#), send(#""message":{"body":"x"},"ttl":2419201"#),
-    send(#""message":{"body":"x"},"ttl":"1""#),
-    send(#""message":{"body":"x"},"priority":"low""#), send(#""message":{"body":"x"},"collapseKey":"""#),
-    send(#""message":{"body":"x"},"collapseKey":"\#(text(33, "é"))""#), send(#""message":{"body":"x"},"sender":"""#),
-    send(#""message":{"body":"x"},"sender":"\#(text(129, "é"))""#),
-    send(#""message":{"body":"x"},"traceparent":"\#(text(129))""#),
     send(#""message":{"body":"x"},"hub":"-a""#), send(#""message":{"body":"x"},"hub":"A""#),
     send(#""message":{"body":"x"},"hub":"""#),
     send(#""message":{"body":"x"},"hub":"a\n""#), send(#""message":{"body":"x"},"hub":"\#(text(65))""#),
     send(#""message":{"title":"\#(text(SendRequest.maximumRecordSize))"}"#),
-    send(#""message":{"body":"x"},"maxPerSecond":0"#), send(#""message":{"body":"x"},"maxPerSecond":10000001"#),
-    send(#""message":{"body":"x"},"maxPerSecond":"1""#),
   ]
 
   /// Envelopes, each with true if it can be read.
@@ -160,6 +167,12 @@ import Testing
     try expectBoth(false, CodecTests.record(data: data))
   }
 
+  @Test func limitsAreThoseOfTheSchema() throws {
+    let limits = try Self.limits()
+    #expect(Set(limits.map(\.isSound)) == [true, false])
+    for (data, isSound) in limits { try expectBoth(isSound, CodecTests.record(data: data)) }
+  }
+
   @Test(arguments: envelopes) func envelopesAreReadAsDocumented(members: String, isSound: Bool) throws {
     try expectBoth(isSound, #"{\#(members),"data":\#(Self.to(#""user":"bob""#))}"#)
   }
@@ -195,14 +208,11 @@ import Testing
     .string("a && !b"),
     .object(["platform": .string("fcm"), "handle": .string("t")]),
   ]
-  private static let names = [
-    "hub", "sender", "to", "platforms", "message", "native", "ttl", "priority", "collapseKey", "traceparent", "user",
-    "tag",
-    "tags", "expression", "everyone", "maxPerSecond", "registration", "device", "platform", "handle", "title", "body",
-    "data",
-    "badge", "sound", "apns", "fcm", "gcm", "wns", "id",
-    "type", "time", "source", "specversion", "later",
-  ]
+  private static let names =
+    SendFields.members.map(\.name) + [
+      "user", "tag", "tags", "expression", "everyone", "registration", "device", "platform", "handle", "title", "body",
+      "data", "badge", "sound", "apns", "fcm", "gcm", "wns", "id", "type", "time", "source", "specversion", "later",
+    ]
 
   /// The value with one random change.
   private static func changed(_ tree: JSONTree, using random: inout SeededGenerator) -> JSONTree {

@@ -15,11 +15,9 @@ struct SchemaChecker {
 
   /// The supported keywords; the document may use no others.
   static let keywords: Set<String> = [
-    "$ref", "additionalProperties", "anyOf", "description", "enum", "format", "items", "maxItems", "maxLength",
-    "maxProperties", "maximum",
-    "minItems", "minLength", "minProperties", "minimum", "oneOf", "pattern", "properties", "propertyNames", "required",
-    "type",
-    "x-maxBytes",
+    "$ref", "additionalProperties", "anyOf", "default", "description", "enum", "format", "items", "maxItems",
+    "maxLength", "maxProperties", "maximum", "minItems", "minLength", "minProperties", "minimum", "oneOf", "pattern",
+    "properties", "propertyNames", "required", "type", "x-maxBytes",
   ]
 
   /// The document's schemas by name.

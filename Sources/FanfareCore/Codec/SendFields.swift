@@ -1,4 +1,4 @@
-/// The members of a send: the one list of their names, and how each is read, checked and written.
+/// The members of a send: the one list of their names, and how each is read, checked, written and described.
 ///
 /// The HTTP body of a send and the `data` of its record have the same names and rules. A body has further members, which
 /// `Submission` reads.
@@ -189,6 +189,104 @@ extension SendRequest {
     json.member("replay", ifPresent: replay)
     json.splice(unknownMembers)
   }
+}
+
+/// A member of a send as the descriptions of the HTTP API and of the topics have it.
+package struct SendMember: Sendable {
+  package enum Place: Sendable {
+    case bodies, records, both
+  }
+
+  package let name: String
+  package let place: Place
+  /// The members of its JSON Schema, as JSON in lines.
+  package let schema: String
+
+  fileprivate init(_ name: String, in place: Place = .both, _ schema: String) {
+    (self.name, self.place, self.schema) = (name, place, schema)
+  }
+
+  fileprivate static func reference(_ name: String) -> String { ##""$ref": "#/components/schemas/\##(name)""## }
+}
+
+extension SendFields {
+  /// The members in the order of the descriptions; one with different rules in bodies and records occurs twice.
+  ///
+  /// `SchemaFileTests` holds openapi.json and asyncapi.yaml to the list.
+  package static let members = [
+    SendMember("hub", in: .records, SendMember.reference("HubName")),
+    SendMember("sender", in: .records, #""type": "string", "minLength": 1, "x-maxBytes": 256"#),
+    SendMember("to", SendMember.reference("Audience")), SendMember("message", SendMember.reference("Message")),
+    SendMember("native", SendMember.reference("Native")), SendMember("template", SendMember.reference("SendTemplate")),
+    SendMember(
+      "platforms",
+      #"""
+      "type": "array", "description": "The platforms to send to; all if it is missing.", "minItems": 1,
+      "items": {\#(SendMember.reference("PlatformName"))}
+      """#),
+    SendMember(
+      "ttl", in: .bodies,
+      """
+      "type": "integer", "minimum": 1, "maximum": \(SendRequest.maximumTimeToLive),
+      "description": "Time to live in seconds from acceptance or from `sendAt`. An expired send is never delivered."
+      """),
+    SendMember(
+      "ttl", in: .records,
+      """
+      "type": "integer", "minimum": 0, "maximum": \(SendRequest.maximumTimeToLive),
+      "description": "Seconds after `time` from which the send is expired and no longer delivered."
+      """),
+    SendMember(
+      "priority",
+      """
+      "type": "string", "description": "`high` wakes the device at once, `normal` at a convenient time.",
+      "enum": ["high", "normal"], "default": "high"
+      """),
+    SendMember(
+      "collapseKey",
+      """
+      "type": "string", "minLength": 1, "x-maxBytes": \(SendRequest.maximumCollapseKeyLength),
+      "description": "Sends with the same key replace each other on the device, whatever its platform."
+      """),
+    SendMember(
+      "maxPerSecond",
+      """
+      "type": "integer", "minimum": 1, "maximum": \(SendRequest.greatestMaximumPerSecond),
+      "description": "The maximum rate of a broadcast in pushes per second, over all workers. Has no effect on a send to \
+      one user or device."
+      """),
+    SendMember("traceparent", in: .records, #""type": "string", "minLength": 1, "x-maxBytes": 128"#),
+    SendMember(
+      "replay", in: .records,
+      """
+      "type": "string", "format": "uuid",
+      "description": "Set by `fanfare replay` on a send that is already in the log and has to be dispatched again. It is \
+      the same send, and its pushes have the same ids. If the send had ended before, its status counts as a repetition. \
+      Without this member a send that is posted again is a duplicate. A record with this member may have \
+      \(SendRequest.maximumRewrittenSize) bytes, because a send may become longer when it is encoded again."
+      """),
+    // The front end reads those that follow, and holds the send until its time.
+    SendMember(
+      "sendAt", in: .bodies,
+      #"""
+      "type": "string", "description": "The scheduled time, at most 366 days ahead. A send whose time has passed is sent \#
+      at once. Without an offset, `2026-12-01T08:00:00`, it is the time of day of each device, and `timeZone` is required.",
+      "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})?$"
+      """#),
+    SendMember(
+      "timeZone", in: .bodies,
+      """
+      "type": "string", "const": "device",
+      "description": "The send is divided into one scheduled send for each moment at which a time zone in use has the \
+      time. Not for a registration or a handle, and not in a batch."
+      """),
+    SendMember(
+      "defaultTimeZone", in: .bodies,
+      """
+      \(SendMember.reference("TimeZone")),
+      "description": "With `timeZone`: the zone of devices that have none; UTC if it is missing."
+      """),
+  ]
 }
 
 extension Platform {
