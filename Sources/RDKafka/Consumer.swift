@@ -134,8 +134,8 @@ package final class Consumer: Sendable {
   /// It does not check the assignment.
   ///
   /// Bounded by ``ConsumerConfiguration/commitTimeout``. Before this throws `rebalancing`, `timedOut` or `unreachable`,
-  /// it keeps the offsets for ``kept(_:)``, which can take half as long again; so go on committing while the group is
-  /// rebalancing.
+  /// it keeps the offsets for ``kept(_:)``, which can take half as long again, and twice as long if ``committed(_:)``
+  /// has not answered for a partition; so go on committing while the group is rebalancing.
   ///
   /// - Throws: `rebalancing`, `timedOut`, `unreachable`, `messageTooLarge` for too much metadata, `closed`.
   package func commit(_ offsets: [PartitionOffset]) async throws(RDKafkaError) {
@@ -147,7 +147,12 @@ package final class Consumer: Sendable {
       // After an outage, which librdkafka waits for, the member's session may be over and the group refuse its commits.
       case .rebalancing, .timedOut, .unreachable:
         // Partitions of a former member may have another owner, whose entries must not be replaced.
-        if !error.isOfFormerMember { try await interimOffsets?.keep(offsets) }
+        if !error.isOfFormerMember, let interimOffsets {
+          let unknown = interimOffsets.partitionsWithoutBase(among: offsets)
+          // An answer may come now that did not when they were assigned. Without it their offsets are not kept.
+          if !unknown.isEmpty { do { _ = try await committed(unknown) } catch {} }
+          try await interimOffsets.keep(offsets)
+        }
       default: break
       }
       throw error

@@ -71,6 +71,11 @@ final class InterimOffsets: Sendable {
     }
   }
 
+  /// The partitions of these offsets whose base is unknown: the question for it has failed.
+  func partitionsWithoutBase(among offsets: [PartitionOffset]) -> [TopicPartition] {
+    state.withLock { state in state.isForbidden ? [] : offsets.map(\.partition).filter { state.bases[$0] == nil } }
+  }
+
   /// Writes entries, and returns when the broker has them or after the timeout. Entries that are written already, and
   /// those of partitions whose base is unknown, are left out.
   ///

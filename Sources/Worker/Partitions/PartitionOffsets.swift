@@ -161,7 +161,10 @@ package struct PartitionOffsets: Sendable {
 
   /// The positions to commit of the partitions with records settled since the last call, each with
   /// the runs settled above it in at most `metadataLimit` bytes. `restore` them if the commit fails.
-  package mutating func takeChanged(metadataLimit: Int) -> [PartitionOffset] {
+  ///
+  /// With `isWitnessed`, while the group takes no commits, every position has the witness of its records: the next
+  /// owner takes those below a kept position for runs, and leaves them to the owner behind it.
+  package mutating func takeChanged(metadataLimit: Int, isWitnessed: Bool = false) -> [PartitionOffset] {
     guard hasChanges else { return [] }
     var offsets: [PartitionOffset] = []
     offsets.reserveCapacity(changed.count)
@@ -170,10 +173,10 @@ package struct PartitionOffsets: Sendable {
       guard let position = assignments[slot].offsets.committable(limit: 0)?.position else { continue }
       var metadata: String?
       // Usually there is none: nothing is allocated then.
-      if assignments[slot].offsets.hasSettledAbove {
+      if isWitnessed || assignments[slot].offsets.hasSettledAbove {
         metadata = CommitMetadata.text(
           at: position, cluster: cluster, witness: assignments[slot].offsets.witness, limit: metadataLimit
-        ) { assignments[slot].offsets.committable(limit: $0)?.metadata }
+        ) { assignments[slot].offsets.committable(limit: $0)?.metadata ?? (isWitnessed ? "" : nil) }
       }
       offsets.append(PartitionOffset(partition: assignments[slot].partition, offset: position, metadata: metadata))
     }

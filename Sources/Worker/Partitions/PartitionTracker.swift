@@ -223,7 +223,8 @@ struct PartitionTracker: Sendable {
       offsets.renewApart()
     }
     guard offsets.hasChanges, commits.isDue(at: now.uptime, isLast: isLast) else { return [] }
-    let positions = offsets.takeChanged(metadataLimit: commits.metadataBytes)
+    let positions = offsets.takeChanged(
+      metadataLimit: commits.metadataBytes, isWitnessed: commits.failure != nil)
     guard !positions.isEmpty else { return [] }
     commits.begin(positions.map(\.partition), at: now.uptime)
     return positions

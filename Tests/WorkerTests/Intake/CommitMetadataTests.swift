@@ -89,6 +89,33 @@ struct CommitMetadataTests {
     #expect(taken(&next, (Int64(10)..<32).map { record($0) }) == [30, 31])
   }
 
+  /// What an owner keeps that has settled everything below 30, while the group takes no commits.
+  private func kept() throws -> PartitionOffset {
+    var offsets = owner(of: PartitionOffset(partition: Self.partition, offset: 10))
+    for offset in Int64(10)..<30 {
+      if let origin = offsets.begin(record(offset)) { offsets.settle(origin) }
+    }
+    return try #require(offsets.takeChanged(metadataLimit: 3_500, isWitnessed: true).first)
+  }
+
+  @Test func keptPositionOutlivesSeveralOwners() throws {
+    var second = owner(of: PartitionOffset(partition: Self.partition, offset: 10))
+    second.learn(try kept())
+    // It leaves before it has read to the kept position.
+    #expect(taken(&second, (Int64(10)..<15).map { record($0) }) == [])
+    let left = second.takeChanged(metadataLimit: 3_500).first
+    #expect(left?.offset == 15)
+    var third = owner(of: left)
+    #expect(taken(&third, (Int64(15)..<32).map { record($0) }) == [30, 31])
+  }
+
+  @Test func keptPositionSkipsNothingOfARewrittenEnd() throws {
+    var next = owner(of: PartitionOffset(partition: Self.partition, offset: 10))
+    next.learn(try kept())
+    let records = (Int64(10)..<20).map { record($0, at: $0 < 13 ? nil : 5_000) }
+    #expect(taken(&next, records) == Array(13..<20))
+  }
+
   @Test func keptRunsHaveTheirOwnWitness() throws {
     var next = owner(of: PartitionOffset(partition: Self.partition, offset: 10))
     next.learn(try committed())
