@@ -12,6 +12,7 @@ instead. Lines before the request:
   = NAME REGEX   from here on, «NAME» stands for the first group of the pattern in the answer, in requests and answers
   until REGEX    sends the request again until the answer matches: what it shows is not there at once
   mask REGEX     replaces each match in the answer by …
+  omit REGEX     leaves each match out of the answer: what may be shown on the way to it
   sorted         prints the objects of a list, which is in the order of random ids, in their own order
   operations     sends the request to the operations listener
   closes         ends the client's half of the connection before the answer
@@ -72,7 +73,7 @@ def normalised(text):
 
 class Entry:
     def __init__(self, text):
-        self.names, self.until, self.masks, self.method = [], None, [], None
+        self.names, self.until, self.masks, self.omissions, self.method = [], None, [], [], None
         self.operations = self.http1 = self.sorted = self.closes = False
         lines = text.split("\n")
         while lines:
@@ -84,6 +85,8 @@ class Entry:
                 self.until = rest
             elif word == "mask":
                 self.masks.append(rest)
+            elif word == "omit":
+                self.omissions.append(rest)
             elif line in ("operations", "http1", "sorted", "closes"):
                 setattr(self, line, True)
             elif word != "#":
@@ -434,6 +437,8 @@ def main():
                 named[name] = match[1]
             else:
                 answer += f"\n[nothing for «{name}»]"
+        for omission in entry.omissions:
+            answer = re.sub(omission, "", answer)
         for mask in entry.masks:
             answer = re.sub(mask, "…", answer)
         answer = normalised(answer).rstrip("\n")
