@@ -15,16 +15,11 @@ final class HubTemplates: Sendable {
     let version: Int?
   }
 
-  private struct Entry {
-    /// Nil: there is no such template.
-    let version: Int?
-    let knownAt: UnixTime
-  }
-
   let store: any TemplateStore
   private let clock: any WallClock
   private struct State {
-    var known: [Key: Entry] = [:]
+    /// The versions; nil for a template that the hub does not have.
+    var known = ExpiringCache<Key, Int?, UnixTime>(capacity: HubTemplates.capacity)
     /// How often a template was changed here.
     var changes = 0
   }
@@ -46,9 +41,7 @@ final class HubTemplates: Sendable {
     state.withLock { state in
       // The answer may be older than a change that was made meanwhile.
       guard state.changes == changes else { return }
-      // Few deployments have so many: they ask the store again.
-      if state.known.count >= Self.capacity { state.known.removeAll(keepingCapacity: true) }
-      state.known[key] = Entry(version: version, knownAt: knownAt)
+      state.known.insert(version, for: key, from: knownAt, to: knownAt + Self.lifetime)
     }
     return try Self.content(content, version)
   }
@@ -56,22 +49,17 @@ final class HubTemplates: Sendable {
   /// What `resolve` returns without asking the store; nil if it must.
   func known(_ content: TemplateContent, in hub: HubName) throws(Refusal) -> TemplateContent? {
     guard let key = try Self.key(of: content, in: hub) else { return content }
-    guard let entry = entry(of: key) else { return nil }
-    return try Self.content(content, entry.version)
+    let now = clock.now()
+    guard let version = state.withLock({ $0.known.value(key, at: now) }) else { return nil }
+    return try Self.content(content, version)
   }
 
   /// Forgets everything, since a template was changed.
   func forget() {
     state.withLock { state in
       state.changes += 1
-      state.known.removeAll(keepingCapacity: true)
+      state.known.removeAll()
     }
-  }
-
-  private func entry(of key: Key) -> Entry? {
-    guard let entry = state.withLock({ $0.known[key] }) else { return nil }
-    let age = clock.now() - entry.knownAt
-    return age >= .zero && age < Self.lifetime ? entry : nil
   }
 
   /// Nil if the content cannot name a template of a hub.
