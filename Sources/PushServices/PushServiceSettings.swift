@@ -1,6 +1,7 @@
 package import FanfareCore
 package import Logging
 package import NIOCore
+import NIOPosix
 package import SettingsTable
 
 /// One push service as a hub configures it: its keys, and the senders that are made with them.
@@ -10,22 +11,25 @@ package protocol PushServiceSettings: Sendable {
   static var platform: Platform { get }
   /// The declarations of the keys.
   static var declaration: SettingsDeclaration { get }
-  /// A handle that no device has, in the platform's form.
-  static var absentHandle: String { get }
 
-  /// Reads the keys. Without the one that names the credential there are no credentials, and the other keys are those
-  /// of a simulator.
+  /// Reads the keys. Without the one that names the credential there are no credentials.
   init(hub: HubName, from reader: SettingsReader) throws(SettingsError)
 
   /// The files that hold the hub's credentials; empty if there are none.
   var files: [String] { get }
   /// The most pushes of all workers in any 60 seconds; nil: no limit.
   var pushesPerMinute: Int? { get }
+  /// The most connections, also to a simulator; nil if no key limits them.
+  var maximumConnections: Int? { get }
 
   /// Makes a sender with the hub's credentials. Throws `PushConfigurationError`.
   func sender(_ resources: SenderResources) throws -> RenewableSender
-  /// Makes a sender that pushes to a simulator. Throws errors about the files in its directory, too.
-  func sender(to simulator: SimulatorDirectory, _ resources: SenderResources) throws -> RenewableSender
+
+  /// The public properties of the credential, by the names of Azure's clients in lower case: ids and names. Nil if there
+  /// is no credential, or if it has none or cannot be read.
+  var identity: [String: String]? { get }
+  /// The files of the credential that the update changes. Throws `CredentialUpdate.Refusal`.
+  func files(replacedBy update: CredentialUpdate) throws -> [CredentialUpdate.File]
 
   /// The key, below the section's, that gives a field of the sender's configuration.
   func key(of field: String) -> String
@@ -34,6 +38,12 @@ package protocol PushServiceSettings: Sendable {
 extension PushServiceSettings {
   package var hasCredentials: Bool { !files.isEmpty }
   package var pushesPerMinute: Int? { nil }
+  package var maximumConnections: Int? { nil }
+  package var identity: [String: String]? { nil }
+
+  package func files(replacedBy update: CredentialUpdate) throws -> [CredentialUpdate.File] {
+    throw update.unsupported
+  }
 
   package func key(of field: String) -> String {
     switch field {
@@ -47,14 +57,20 @@ extension PushServiceSettings {
   }
 }
 
-/// What all senders are made with.
+/// What all senders are made with, besides their configurations.
 package struct SenderResources: Sendable {
   package let clock: any WallClock
   package let eventLoopGroup: any EventLoopGroup
+  /// The time between two looks at a sender's credential and gauges.
+  package let checkInterval: Duration
   package let logger: Logger
 
-  package init(clock: any WallClock, eventLoopGroup: any EventLoopGroup, logger: Logger) {
-    (self.clock, self.eventLoopGroup, self.logger) = (clock, eventLoopGroup, logger)
+  package init(
+    clock: any WallClock = SystemWallClock(),
+    eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton,
+    checkInterval: Duration = .seconds(5), logger: Logger
+  ) {
+    (self.clock, self.eventLoopGroup, self.checkInterval, self.logger) = (clock, eventLoopGroup, checkInterval, logger)
   }
 }
 
@@ -84,11 +100,6 @@ package enum PushServiceList {
   package static func add(_ service: any PushServiceSettings.Type, _ vocabulary: any PlatformVocabulary.Type) {
     PlatformList.add(vocabulary)
     declared.add(service)
-  }
-
-  /// A handle that no device of the platform has.
-  package static func absentHandle(of platform: Platform) -> String {
-    all.first { $0.platform == platform }?.absentHandle ?? ""
   }
 
   /// The groups of keys of which a hub needs one: `hub.NAME.apns.*`.

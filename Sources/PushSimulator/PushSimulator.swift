@@ -88,9 +88,9 @@ package final class PushSimulator: Service {
     for double in services where service?.includes(type(of: double).platform) ?? true { double.expireTokens() }
   }
 
-  /// Replaces the key of a service's app, as its vendor's console does. Everything signed with the old key is refused,
-  /// and access tokens obtained with it end. Returns the files of the new one, or nil if the service has no key that
-  /// can be replaced. `credentials` is not changed.
+  /// Replaces the key or secret of a service's app, as its vendor's console does. Everything made with the old one is
+  /// refused, and access tokens obtained with it end. Returns the files of the new one; nil if there is no such service.
+  /// `credentials` is not changed.
   package func replaceKey(of platform: Platform) async throws -> [String: Data]? {
     let endpoints = try await ready()
     return try services.first { type(of: $0).platform == platform }?.replacedFiles(endpoints)

@@ -32,9 +32,8 @@ package protocol SimulatedPushService: Sendable {
 
   /// Expires all tokens in use.
   func expireTokens()
-  /// Replaces the app's key, as the vendor's console does: nothing signed with the old one is valid any more. Returns
-  /// nil if it cannot be replaced.
-  func replaceKey() throws -> App?
+  /// Replaces the app's key or secret, as the vendor's console does: nothing made with the old one is valid any more.
+  func replaceKey() throws -> App
   /// The URLs for people, by name.
   func addresses(_ endpoints: SimulatorEndpoints) -> KeyValuePairs<String, String>
 }
@@ -52,7 +51,6 @@ extension SimulatedPushService {
     reaction(to: SimulatedRequest(request)) ?? Reaction(ServiceAnswer(status: 404))
   }
   package func expireTokens() {}
-  package func replaceKey() throws -> App? { nil }
   package func addresses(_ endpoints: SimulatorEndpoints) -> KeyValuePairs<String, String> { [:] }
 
   static func make(
@@ -64,8 +62,8 @@ extension SimulatedPushService {
   static func generateApp() throws -> any SimulatedApp { try App.generate() }
   static func readApp(_ read: (String) throws -> Data) throws -> any SimulatedApp { try App(files: read) }
   /// As `replaceKey`, but returns the files of the app.
-  func replacedFiles(_ endpoints: SimulatorEndpoints) throws -> [String: Data]? {
-    try replaceKey()?.files(endpoints)
+  func replacedFiles(_ endpoints: SimulatorEndpoints) throws -> [String: Data] {
+    try replaceKey().files(endpoints)
   }
 }
 
@@ -76,6 +74,8 @@ package protocol SimulatedApp: Sendable {
   init(files read: (String) throws -> Data) throws
   /// The files in the vendor's formats, by name. The endpoints are nil for a simulator that does not run.
   func files(_ endpoints: SimulatorEndpoints?) throws -> [String: Data]
+  /// The keys below `hub.NAME` with which a hub pushes to the service. Paths are relative to the simulator's directory.
+  func keys(_ endpoints: SimulatorEndpoints) -> [String: String]
 }
 
 /// A request to a simulated service.

@@ -18,12 +18,29 @@ extension HubSettings {
   /// Creates senders of all platforms to the simulator with that directory.
   package func senders(toSimulator directory: String, _ runtime: Runtime) throws -> [RenewableSender] {
     do {
-      let simulator = SimulatorDirectory(path: directory)
-      return try services.map { try $0.sender(to: simulator, runtime.senderResources) }
+      let keys = try SettingsReader([simulatorKeys(directory)])
+      return try services.map { try type(of: $0).init(hub: name, from: keys).sender(runtime.senderResources) }
     } catch {
       throw SettingsError(
         "hub.\(name).simulator", "must be the directory of a running `fanfare-dev simulator`: \(error)")
     }
+  }
+
+  /// The keys with which a hub pushes to a simulator, which writes them into its directory. The paths are relative.
+  private func simulatorKeys(_ directory: String) throws(SettingsError) -> SettingsSource {
+    let file = try SettingsFile(path: "\(directory)/hub.yaml", of: "hub.\(name).simulator")
+    // Made-up keys need no protection.
+    var values = ["secrets.allowReadable": SettingsValue(text: "true", whole: nil, number: nil, truth: true)]
+    for (key, entry) in file.entries {
+      let path = key.hasSuffix("File") ? entry.text.map { "\(directory)/\($0)" } : nil
+      values["hub.\(name).\(key)"] =
+        path.map { SettingsValue(text: $0, whole: nil, number: nil, truth: nil) } ?? entry.value
+    }
+    for service in services {
+      let key = "hub.\(name).\(type(of: service).platform).maximumConnections"
+      values[key] = service.maximumConnections.map { SettingsValue(text: "\($0)", whole: $0, number: nil, truth: nil) }
+    }
+    return SettingsSource(file: values)
   }
 
   /// Creates the authenticators of the hub's callers, for a front end bound to the given address.

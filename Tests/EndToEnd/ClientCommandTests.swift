@@ -66,10 +66,10 @@ import Testing
 
       // A simulator with another account refuses them.
       let directory = deployment.directory.appending(path: "simulator")
-      let ids = directory.appending(path: "apns.json")
-      let text = try String(contentsOf: ids, encoding: .utf8)
-      try text.replacing(/"team_id"\s*:\s*"[A-Z0-9]{10}"/, with: #""team_id":"AAAAAAAAAA""#)
-        .write(to: ids, atomically: true, encoding: .utf8)
+      let keys = directory.appending(path: "hub.yaml")
+      let text = try String(contentsOf: keys, encoding: .utf8)
+      try text.replacing(/apns.teamID: [A-Z0-9]{10}/, with: "apns.teamID: AAAAAAAAAA")
+        .write(to: keys, atomically: true, encoding: .utf8)
       let ill = try await deployment.run(["doctor", "--quiet", "--role", "worker"])
       #expect(ill.status == 1 && ill.output.contains("wrong    push default apns: "), "\(ill)")
     }

@@ -150,7 +150,8 @@ import Yams
     let given = ["KEY_FILE": file.path, variable: file.path, "TEAM_ID": "ABCDEFGHIJ", "TOPIC": "app"]
     let settings = try Settings.load(
       file: nil, environment: Dictionary(uniqueKeysWithValues: given.map { ("FANFARE_HUB_DEFAULT_APNS_\($0)", $1) }))
-    #expect(settings.hubs[0].service(APNsSettings.self)?.configuration.keyID == "ABCDEFGHIJ")
+    #expect(
+      settings.hubs[0].services.lazy.compactMap { $0 as? APNsSettings }.first?.configuration.keyID == "ABCDEFGHIJ")
     #expect(settings.unknownVariables == [])
   }
 

@@ -20,7 +20,7 @@ import Testing
   ) throws -> APNsSender {
     var configuration = TestKeys.apns(port: double.port, trustRoots: try Self.certificates.get().authorityPEM)
     change(&configuration)
-    return try APNsSender(configuration: configuration, clock: clock, logger: log.logger)
+    return try APNsSender(configuration, SenderResources(clock: clock, logger: log.logger))
   }
 
   private func push(
@@ -263,13 +263,13 @@ import Testing
     let double = try await HTTP2Double(Self.certificates.get()) { request in
       request.path.hasSuffix("00") ? .silence : request.path.hasSuffix("11") ? .close : .answer(.init())
     }
-    // The connection must be lost within it.
-    try await Outcomes.running(sender(double) { $0.requestTimeout = .seconds(3) }) { sender in
-      try await Outcomes.warmUp(sender) { try push(sender) }
-      let silent = try await submit(sender, push(sender, handle: "00"))
-      #expect(silent == [PushOutcome(.unknown, reason: "DeadlineExceeded")])
-      let broken = try await submit(sender, push(sender, handle: "11"))
-      #expect(broken == [PushOutcome(.unknown, reason: "ConnectionLost")])
+    for (handle, patience, reason) in [
+      ("00", Patience.silence, "DeadlineExceeded"), ("11", Patience.answer, "ConnectionLost"),
+    ] {
+      try await Outcomes.running(sender(double) { $0.requestTimeout = patience }) { sender in
+        try await Outcomes.warmUp(sender) { try push(sender) }
+        expectEqual(try await submit(sender, push(sender, handle: handle)), [PushOutcome(.unknown, reason: reason)])
+      }
     }
     await double.close()
   }
@@ -281,11 +281,12 @@ import Testing
     try await Outcomes.running(
       sender(double) {
         $0.trustRoots = stranger.authorityPEM
-        $0.requestTimeout = .milliseconds(500)
+        $0.requestTimeout = Patience.silence
       }
     ) { sender in
       // The deadline may pass before the handshake fails.
-      for _ in 0..<20 where sender.readinessProblem == nil {
+      let end = ContinuousClock.now + Patience.event
+      while sender.readinessProblem == nil, ContinuousClock.now < end {
         expectEqual(try await verdicts(sender, push(sender)), [.retryLater])
       }
       #expect(sender.readinessProblem?.contains("cannot connect") == true)

@@ -31,7 +31,7 @@ import Testing
         keyID: "ABC123DEFG", teamID: "TEAM123456", privateKey: TestKeys.p256.pemRepresentation, topic: "com.example.app"
       )
       change(&configuration)
-      #expect(field { _ = try APNsSender(configuration: configuration, logger: logger) } == expected)
+      #expect(field { _ = try APNsSender(configuration, SenderResources(logger: logger)) } == expected)
     }
   }
 
@@ -64,7 +64,7 @@ import Testing
     for (expected, change) in changes {
       var configuration = FCMConfiguration(serviceAccount: try ServiceAccountKey(json: TestKeys.serviceAccountFile()))
       change(&configuration)
-      #expect(field { _ = try FCMSender(configuration: configuration, logger: logger) } == expected)
+      #expect(field { _ = try FCMSender(configuration, SenderResources(logger: logger)) } == expected)
     }
   }
 
@@ -82,7 +82,7 @@ import Testing
     for (expected, change) in changes {
       var configuration = WNSConfiguration(flow: .store(packageSID: "p", secret: "s"))
       change(&configuration)
-      #expect(field { _ = try WNSSender(configuration: configuration, logger: logger) } == expected)
+      #expect(field { _ = try WNSSender(configuration, SenderResources(logger: logger)) } == expected)
     }
   }
 
@@ -92,10 +92,10 @@ import Testing
     var found: [Any] = []
     var apns = APNsConfiguration(keyID: "ABC123DEFG", teamID: "TEAM123456", privateKey: mark, topic: "com.example.app")
     found += [apns, Optional(apns) as Any]
-    do { _ = try APNsSender(configuration: apns, logger: logger) } catch { found.append(error) }
+    do { _ = try APNsSender(apns, SenderResources(logger: logger)) } catch { found.append(error) }
     apns.privateKey = "-----BEGIN PRIVATE KEY-----\n\(mark)\n-----END PRIVATE KEY-----"
     apns.keyID = mark
-    do { _ = try APNsSender(configuration: apns, logger: logger) } catch { found.append(error) }
+    do { _ = try APNsSender(apns, SenderResources(logger: logger)) } catch { found.append(error) }
     do { _ = try ServiceAccountKey(json: try TestKeys.serviceAccountFile(["private_key": mark])) } catch {
       found.append(error)
     }
@@ -110,7 +110,7 @@ import Testing
     ] {
       let wns = WNSConfiguration(flow: flow)
       found += [flow, wns, WNSTokenRequest(wns)]
-      do { found.append(try WNSSender(configuration: wns, logger: logger).readinessProblem as Any) } catch {
+      do { found.append(try WNSSender(wns, SenderResources(logger: logger)).readinessProblem as Any) } catch {
         found.append(error)
       }
     }

@@ -19,7 +19,7 @@ import Testing
   ) throws -> APNsSender {
     try withMetricsFactory(metrics) {
       try APNsSender(
-        configuration: configuration, clock: clock, checkInterval: checkInterval, logger: Logger(label: "test"))
+        configuration, SenderResources(clock: clock, checkInterval: checkInterval, logger: Logger(label: "test")))
     }
   }
 
@@ -46,14 +46,14 @@ import Testing
       fcm,
       of: withMetricsFactory(fcm) {
         try FCMSender(
-          configuration: google, clock: clock, checkInterval: .milliseconds(5), logger: Logger(label: "test"))
+          google, SenderResources(clock: clock, checkInterval: .milliseconds(5), logger: Logger(label: "test")))
       }, startingWith: 3600)
     clock.advance(by: .seconds(-70 * 60))
     try await staysInTheFuture(
       wns,
       of: withMetricsFactory(wns) {
         try WNSSender(
-          configuration: windows, clock: clock, checkInterval: .milliseconds(5), logger: Logger(label: "test"))
+          windows, SenderResources(clock: clock, checkInterval: .milliseconds(5), logger: Logger(label: "test")))
       }, startingWith: 3600)
     try await endpoint.close()
   }

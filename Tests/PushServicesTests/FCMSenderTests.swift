@@ -43,7 +43,7 @@ import Testing
   }
 
   private func laboratory(
-    log: LogRecorder = LogRecorder(), tokenTimeout: Duration = .seconds(10),
+    log: LogRecorder = LogRecorder(), tokenTimeout: Duration = Patience.answer,
     _ react: @escaping @Sendable (HTTP2ServerRequest) -> HTTP2Double.Reaction = { _ in .answer(.init()) }
   ) async throws -> Fixture {
     let certificates = try Self.certificates.get()
@@ -55,9 +55,9 @@ import Testing
     configuration.port = double.port
     configuration.tokenEndpoint = "https://localhost:\(endpoint.port)/token"
     configuration.trustRoots = certificates.authorityPEM
-    configuration.requestTimeout = .seconds(10)
+    configuration.requestTimeout = Patience.answer
     configuration.tokenTimeout = tokenTimeout
-    let sender = try FCMSender(configuration: configuration, clock: clock, logger: log.logger)
+    let sender = try FCMSender(configuration, SenderResources(clock: clock, logger: log.logger))
     return Fixture(tokens: tokens, endpoint: endpoint, double: double, sender: sender)
   }
 
@@ -73,7 +73,7 @@ import Testing
   }
 
   @Test func truncatedTokenAnswerIsFetchedAgain() async throws {
-    let laboratory = try await laboratory(tokenTimeout: .milliseconds(500))
+    let laboratory = try await laboratory(tokenTimeout: Patience.silence)
     laboratory.tokens.answer.withLock { $0 = .init(status: .ok, body: #"{"access_token":"#, isWhole: false) }
     try await Outcomes.running(laboratory.sender) { sender in
       let first = try await Outcomes.submit([push(sender)], to: sender)[0]
@@ -82,7 +82,8 @@ import Testing
       // A second fetch may have started before the endpoint recovered, and later ones may take too long on a busy
       // machine.
       var last = first
-      for _ in 0..<50 where last.verdict != .accepted {
+      let end = ContinuousClock.now + Patience.event
+      while last.verdict != .accepted, ContinuousClock.now < end {
         clock.advance(by: .seconds(60))
         last = try await Outcomes.submit([push(sender)], to: sender)[0]
       }

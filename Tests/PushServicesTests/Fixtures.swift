@@ -2,6 +2,7 @@ import Crypto
 import CryptoExtras
 import FanfareCore
 import Foundation
+import Support
 import Testing
 
 @testable import PushServices
@@ -60,7 +61,7 @@ enum TestKeys {
     configuration.port = port
     configuration.trustRoots = trustRoots
     configuration.maximumConnections = 1
-    configuration.requestTimeout = .seconds(10)
+    configuration.requestTimeout = Patience.answer
     return configuration
   }
 

@@ -34,7 +34,7 @@ import Testing
     configuration.host = "localhost"
     configuration.port = endpoints.port(of: .apns)
     configuration.trustRoots = credentials.authorityPEM
-    return try APNsSender(configuration: configuration, clock: clock, logger: Logger(label: "test"))
+    return try APNsSender(configuration, SenderResources(clock: clock, logger: Logger(label: "test")))
   }
 
   static func account(
@@ -55,7 +55,7 @@ import Testing
     configuration.port = endpoints.port(of: .fcm)
     configuration.tokenEndpoint = "https://localhost:\(endpoints.httpsPort)/token"
     configuration.trustRoots = credentials.authorityPEM
-    return try FCMSender(configuration: configuration, logger: Logger(label: "test"))
+    return try FCMSender(configuration, SenderResources(logger: Logger(label: "test")))
   }
 
   static func wns(
@@ -70,7 +70,7 @@ import Testing
     configuration.tokenEndpoint = "https://localhost:\(endpoints.httpsPort)/\(path)"
     configuration.connectTo = ("localhost", endpoints.httpsPort)
     configuration.trustRoots = credentials.authorityPEM
-    return try WNSSender(configuration: configuration, logger: Logger(label: "test"))
+    return try WNSSender(configuration, SenderResources(logger: Logger(label: "test")))
   }
 
   /// Pushes of one message to devices, in the order of the handles.
@@ -242,6 +242,10 @@ import Testing
       try await Outcomes.running(Self.fcm(simulator.credentials, endpoints)) { sender in
         let account = try Self.account(simulator.credentials.google, hasKeyID: false)
         #expect(try sender.use(account) && !sender.use(account))
+        var foreign = simulator.credentials.google
+        foreign.projectID = "another"
+        let stranger = try Self.account(foreign)
+        #expect(throws: PushConfigurationError.self) { try sender.use(stranger) }
         let outcomes = try await Self.outcomes(sender, Self.portable, to: ["token-1"])
         #expect(outcomes == [PushOutcome(.accepted, status: 200)])
       }

@@ -37,9 +37,9 @@ import Testing
     configuration.tokenEndpoint = "https://localhost:\(server.port)/token"
     configuration.connectTo = ("localhost", server.port)
     configuration.trustRoots = try Self.certificates.get().authorityPEM
-    configuration.requestTimeout = .seconds(10)
+    configuration.requestTimeout = Patience.answer
     change(&configuration)
-    return try WNSSender(configuration: configuration, clock: clock, logger: log.logger)
+    return try WNSSender(configuration, SenderResources(clock: clock, logger: log.logger))
   }
 
   private func push(_ sender: WNSSender, ticket: UInt64 = 1, handle: String = channel) throws -> Push {
@@ -248,12 +248,13 @@ import Testing
     try await Outcomes.running(
       sender(server) {
         $0.connectTo = ("localhost", port)
-        $0.requestTimeout = .milliseconds(500)
+        $0.requestTimeout = Patience.silence
       }
     ) { sender in
       var outcome = PushOutcome(.retryLater, reason: "TokenUnavailable")
       // On a busy machine the token may take longer.
-      for _ in 0..<50 where outcome.reason == "TokenUnavailable" {
+      let end = ContinuousClock.now + Patience.event
+      while outcome.reason == "TokenUnavailable", ContinuousClock.now < end {
         clock.advance(by: .seconds(60))
         outcome = try await Outcomes.submit([push(sender)], to: sender)[0]
       }
@@ -274,7 +275,7 @@ import Testing
 
   @Test func silenceIsUnknownOutcome() async throws {
     let server = try await server { $0.head.uri == "/?token=silent" ? nil : .init(status: .ok) }
-    try await Outcomes.running(sender(server) { $0.requestTimeout = .seconds(1) }) { sender in
+    try await Outcomes.running(sender(server) { $0.requestTimeout = Patience.silence }) { sender in
       try await Outcomes.warmUp(sender) {
         // A token that did not come in time is asked for again after a pause.
         clock.advance(by: .seconds(60))

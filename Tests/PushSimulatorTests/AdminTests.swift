@@ -110,11 +110,11 @@ struct AdminTests {
       let answer = try await fixture.admin("POST", "/keys/replace?service=apns")
       #expect(answer.status == 200)
       let files = try JSONDecoder().decode([String: String].self, from: Data(answer.body.utf8))
-      #expect(Set(files.keys) == ["apns.p8", "apns.json"])
+      #expect(Set(files.keys) == ["apns.p8", "apns.json", "apns-key-id"])
       let refused = try await APNsTests.push(fixture, token: old)
       #expect(refused.status == 403)
       #expect(refused.body == Array(#"{"reason":"InvalidProviderToken"}"#.utf8))
-      #expect(try await fixture.admin("POST", "/keys/replace?service=wns").status == 400)
+      #expect(try await fixture.admin("POST", "/keys/replace?service=microsoft-token").status == 400)
       // A connection belongs to the key of its first push.
       let app = try SimulatorCredentials.APNsApp { Data(files[$0, default: ""].utf8) }
       let new = try await Signing.providerToken(app)

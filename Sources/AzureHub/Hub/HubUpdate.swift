@@ -1,5 +1,5 @@
 package import FanfareCore
-package import FrontEnd
+import FrontEnd
 
 /// Replaces the credentials with which a hub pushes. Called by `HubRoutes`; the program knows where they are kept.
 package protocol HubCredentialStore: Sendable {
@@ -18,7 +18,7 @@ package struct HubCredential: Sendable, CustomStringConvertible {
   /// The element's name, for errors.
   package let name: String
   /// The values that are not empty, by the properties' names in lower case.
-  private let values: [String: String]
+  package let values: [String: String]
 
   package init(_ platform: Platform, name: String, _ values: [String: String]) {
     (self.platform, self.name, self.values) = (platform, name, values)
@@ -29,14 +29,6 @@ package struct HubCredential: Sendable, CustomStringConvertible {
   /// The properties of the names that have a value, in the order of the names.
   func properties(_ names: [String]) -> [(name: String, value: String)] {
     names.compactMap { name in self[name].map { (name, $0) } }
-  }
-
-  /// Throws a refusal that names a property which is none of these.
-  package func requireOnly(_ properties: [String]) throws(Refusal) {
-    let known = Set(properties.map { $0.lowercased() })
-    guard let other = values.keys.sorted().first(where: { !known.contains($0) }) else { return }
-    throw Refusal(
-      .invalidField, "\(name).\(other) is not supported; the properties are \(properties.joined(separator: ", "))")
   }
 
   package var description: String { name }

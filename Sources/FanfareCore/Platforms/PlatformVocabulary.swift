@@ -20,6 +20,8 @@ package protocol PlatformVocabulary: Sendable {
   static func normalized(handle: String) -> String
   /// The reason why a text of 1 to `DeviceHandle.maximumLength` bytes is no handle, as the end of an error message.
   static func problem(withHandle handle: String) -> String?
+  /// A handle that no device has, to ask whether the service takes the hub's credentials.
+  static var absentHandle: String { get }
   /// Whether a device may have further handles for secondary tiles.
   static var hasTiles: Bool { get }
 

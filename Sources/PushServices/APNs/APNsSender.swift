@@ -1,8 +1,7 @@
 package import FanfareCore
 import HTTP2
-package import Logging
-package import NIOCore
-import NIOPosix
+import Logging
+import NIOCore
 import Synchronization
 
 /// Sends to Apple devices through APNs: HTTP/2, a provider token, one request per push.
@@ -21,24 +20,17 @@ package final class APNsSender: PushSender {
   private let malformedRequests = OncePerToken()
   private let tooManyTokens = OncePerToken()
 
-  /// Makes a sender that starts to work in `run()`, which checks its credential and gauges every `checkInterval`.
-  /// Throws `PushConfigurationError`.
-  package init(
-    configuration: APNsConfiguration, clock: any WallClock = SystemWallClock(),
-    eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton, checkInterval: Duration = .seconds(5),
-    logger: Logger
-  ) throws {
+  /// Makes a sender that starts to work in `run()`. Throws `PushConfigurationError`.
+  package init(_ configuration: APNsConfiguration, _ resources: SenderResources) throws {
     try configuration.validate()
     self.configuration = configuration
     credential = try APNsCredential(configuration)
-    context = SenderContext(
-      hub: configuration.hub, platform: .apns, clock: clock, eventLoopGroup: eventLoopGroup,
-      checkInterval: checkInterval, logger: logger)
+    context = SenderContext(hub: configuration.hub, platform: platform, resources)
     var pool = configuration.poolConfiguration(tls: try .pushService(trustRoots: configuration.trustRoots))
     // Apple recommends long-lived connections, and a PING after an hour without traffic.
     pool.idlePingInterval = .seconds(3600)
     self.pool = try HTTP2ConnectionPool(
-      configuration: pool, eventLoopGroup: eventLoopGroup, logger: context.logger, observer: context)
+      configuration: pool, eventLoopGroup: resources.eventLoopGroup, logger: context.logger, observer: context)
   }
 
   package var readinessProblem: String? { context.problems.worst() }

@@ -4,7 +4,6 @@ package import SettingsTable
 /// A hub's credentials and connections for APNs.
 package struct APNsSettings: PushServiceSettings {
   package static let platform = Platform.apns
-  package static let absentHandle = String(repeating: "0", count: 64)
   package static var declaration: SettingsDeclaration { keys.declaration }
 
   package let configuration: APNsConfiguration
@@ -14,6 +13,7 @@ package struct APNsSettings: PushServiceSettings {
   package let files: [String]
   /// Whether the key's id comes from a file.
   package var hasKeyIDFile: Bool { files.count > 1 }
+  package var maximumConnections: Int? { configuration.maximumConnections }
 
   private static let standard = APNsConfiguration(
     hub: .default, keyID: "", teamID: "", privateKey: "", topic: "")
@@ -66,31 +66,10 @@ package struct APNsSettings: PushServiceSettings {
   }
 
   package func sender(_ resources: SenderResources) throws -> RenewableSender {
-    let sender = try APNsSender(
-      configuration: configuration, clock: resources.clock, eventLoopGroup: resources.eventLoopGroup,
-      logger: resources.logger)
+    let sender = try APNsSender(configuration, resources)
     return RenewableSender(sender, files: files) {
       let (key, id) = try readKey()
       return try sender.use(privateKey: key, keyID: id)
-    }
-  }
-
-  package func sender(to simulator: SimulatorDirectory, _ resources: SenderResources) throws -> RenewableSender {
-    let files = [simulator.file("apns.p8"), simulator.file("apns.json")]
-    let ids = try simulator.decode(SimulatedIDs.self, files[1])
-    var configuration = APNsConfiguration(
-      hub: configuration.hub, keyID: ids.keyID, teamID: ids.teamID, privateKey: try simulator.text(files[0]),
-      topic: ids.bundleIDs.first ?? "")
-    let endpoints = try simulator.endpoints()
-    (configuration.host, configuration.port) = (endpoints.host, endpoints.port(of: .apns))
-    configuration.trustRoots = try simulator.authority()
-    configuration.maximumConnections = self.configuration.maximumConnections
-    let sender = try APNsSender(
-      configuration: configuration, clock: resources.clock, eventLoopGroup: resources.eventLoopGroup,
-      logger: resources.logger)
-    return RenewableSender(sender, files: files) {
-      try sender.use(
-        privateKey: simulator.text(files[0]), keyID: simulator.decode(SimulatedIDs.self, files[1]).keyID)
     }
   }
 
@@ -112,18 +91,5 @@ package struct APNsSettings: PushServiceSettings {
 
   private static func keyID(at path: String, key: String) throws(SettingsError) -> String {
     try SettingsReader.contents(of: path, key: key).trimmingSuffix { $0.isWhitespace }
-  }
-}
-
-/// The ids that belong to the key of a simulated app.
-private struct SimulatedIDs: Decodable {
-  let keyID: String
-  let teamID: String
-  let bundleIDs: [String]
-
-  enum CodingKeys: String, CodingKey {
-    case keyID = "key_id"
-    case teamID = "team_id"
-    case bundleIDs = "bundle_ids"
   }
 }

@@ -1,9 +1,8 @@
 import AsyncHTTPClient
 package import FanfareCore
 import HTTP2
-package import Logging
-package import NIOCore
-import NIOPosix
+import Logging
+import NIOCore
 import NIOSSL
 import Synchronization
 
@@ -25,21 +24,14 @@ package final class FCMSender: PushSender {
   private let thirdPartyRefusals = OncePerToken()
   private let strangeAnswers = OncePerToken()
 
-  /// Makes a sender that starts to work in `run()`, which checks its credential and gauges every `checkInterval`.
-  /// Throws `PushConfigurationError`.
-  package init(
-    configuration: FCMConfiguration, clock: any WallClock = SystemWallClock(),
-    eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton, checkInterval: Duration = .seconds(5),
-    logger: Logger
-  ) throws {
+  /// Makes a sender that starts to work in `run()`. Throws `PushConfigurationError`.
+  package init(_ configuration: FCMConfiguration, _ resources: SenderResources) throws {
     try configuration.validate()
     self.configuration = configuration
     account = Mutex(configuration.serviceAccount)
-    context = SenderContext(
-      hub: configuration.hub, platform: .fcm, clock: clock, eventLoopGroup: eventLoopGroup,
-      checkInterval: checkInterval, logger: logger)
+    context = SenderContext(hub: configuration.hub, platform: platform, resources)
     tls = try .pushService(trustRoots: configuration.trustRoots)
-    keeper = AccessTokenKeeper(maximumWaitingPushes: configuration.maximumQueuedPushes, clock: clock)
+    keeper = AccessTokenKeeper(maximumWaitingPushes: configuration.maximumQueuedPushes, clock: resources.clock)
     var pool = configuration.poolConfiguration(tls: tls)
     // Google counts PINGs without requests as abuse, and closes connections that are idle for four minutes or one hour
     // old.
@@ -47,7 +39,7 @@ package final class FCMSender: PushSender {
     pool.minimumConnections = 0
     pool.maximumConnectionAge = .seconds(59 * 60)
     self.pool = try HTTP2ConnectionPool(
-      configuration: pool, eventLoopGroup: eventLoopGroup, logger: context.logger, observer: context)
+      configuration: pool, eventLoopGroup: resources.eventLoopGroup, logger: context.logger, observer: context)
   }
 
   package var readinessProblem: String? { context.problems.worst() }

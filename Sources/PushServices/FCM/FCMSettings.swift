@@ -4,16 +4,14 @@ package import SettingsTable
 /// A hub's Firebase project.
 package struct FCMSettings: PushServiceSettings {
   package static let platform = Platform.fcm
-  package static let absentHandle = "fanfare-doctor"
   package static var declaration: SettingsDeclaration { keys.declaration }
 
   /// The project and the connections; nil without a key file.
   package let configuration: FCMConfiguration?
   /// The service account's key file.
   package let file: SecretFile?
-  package let maximumConnections: Int
+  package let maximumConnections: Int?
   package let pushesPerMinute: Int?
-  private let hub: HubName
 
   /// Google's default quota for a project.
   static let defaultQuota = 600_000
@@ -38,7 +36,6 @@ package struct FCMSettings: PushServiceSettings {
 
   package init(hub: HubName, from reader: SettingsReader) throws(SettingsError) {
     let keys = try reader.read(Self.keys, of: hub.rawValue)
-    self.hub = hub
     (file, maximumConnections) = (keys.serviceAccountFile, keys.maximumConnections)
     pushesPerMinute = keys.maximumPerMinute ?? (file == nil ? nil : Self.defaultQuota)
     guard let file else {
@@ -65,27 +62,9 @@ package struct FCMSettings: PushServiceSettings {
     guard let configuration, let file else {
       throw PushConfigurationError(field: "serviceAccountFile", problem: "is missing")
     }
-    let sender = try FCMSender(
-      configuration: configuration, clock: resources.clock, eventLoopGroup: resources.eventLoopGroup,
-      logger: resources.logger)
+    let sender = try FCMSender(configuration, resources)
     return RenewableSender(sender, files: files) {
       try sender.use(ServiceAccountKey(json: Array(try file.text().utf8)))
     }
-  }
-
-  package func sender(to simulator: SimulatorDirectory, _ resources: SenderResources) throws -> RenewableSender {
-    let file = simulator.file("service-account.json")
-    @Sendable func account() throws -> ServiceAccountKey {
-      try ServiceAccountKey(json: [UInt8](simulator.contents(file)))
-    }
-    var configuration = FCMConfiguration(hub: hub, serviceAccount: try account())
-    let endpoints = try simulator.endpoints()
-    (configuration.host, configuration.port) = (endpoints.host, endpoints.port(of: .fcm))
-    configuration.trustRoots = try simulator.authority()
-    configuration.maximumConnections = maximumConnections
-    let sender = try FCMSender(
-      configuration: configuration, clock: resources.clock, eventLoopGroup: resources.eventLoopGroup,
-      logger: resources.logger)
-    return RenewableSender(sender, files: [file]) { try sender.use(account()) }
   }
 }

@@ -13,17 +13,14 @@ struct SenderContext: Sendable {
   let problems = ReadinessProblems()
   let eventLoop: any EventLoop
 
-  init(
-    hub: HubName, platform: Platform, clock: any WallClock, eventLoopGroup: any EventLoopGroup,
-    checkInterval: Duration, logger: Logger
-  ) {
-    var logger = logger
+  init(hub: HubName, platform: Platform, _ resources: SenderResources) {
+    var logger = resources.logger
     logger[metadataKey: LogKeys.hub] = "\(hub)"
     logger[metadataKey: LogKeys.platform] = "\(platform)"
     self.logger = logger
-    self.clock = clock
-    gauges = SenderGauges(hub: hub, platform: platform, interval: checkInterval)
-    eventLoop = eventLoopGroup.next()
+    clock = resources.clock
+    gauges = SenderGauges(hub: hub, platform: platform, interval: resources.checkInterval)
+    eventLoop = resources.eventLoopGroup.next()
   }
 
   /// Reports pushes for which no request was made; never from inside `submit`, whose caller may hold a lock.

@@ -1,9 +1,8 @@
 import AsyncHTTPClient
 package import FanfareCore
-package import Logging
-package import NIOCore
+import Logging
+import NIOCore
 import NIOHTTP1
-import NIOPosix
 import NIOSSL
 import Synchronization
 
@@ -37,22 +36,15 @@ package final class WNSSender: PushSender {
   private let unreachableHosts = OncePerToken()
   private let unreachableService = OncePerToken()
 
-  /// Makes a sender that starts to work in `run()`, which checks its credential and gauges every `checkInterval`.
-  /// Throws `PushConfigurationError`.
-  package init(
-    configuration: WNSConfiguration, clock: any WallClock = SystemWallClock(),
-    eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton, checkInterval: Duration = .seconds(5),
-    logger: Logger
-  ) throws {
+  /// Makes a sender that starts to work in `run()`. Throws `PushConfigurationError`.
+  package init(_ configuration: WNSConfiguration, _ resources: SenderResources) throws {
     try configuration.validate()
     self.configuration = configuration
     flow = Mutex(configuration.flow)
     writer = WNSRequestWriter(connectTo: configuration.connectTo)
-    context = SenderContext(
-      hub: configuration.hub, platform: .wns, clock: clock, eventLoopGroup: eventLoopGroup,
-      checkInterval: checkInterval, logger: logger)
+    context = SenderContext(hub: configuration.hub, platform: platform, resources)
     tls = try .pushService(trustRoots: configuration.trustRoots)
-    keeper = AccessTokenKeeper(maximumWaitingPushes: configuration.maximumQueuedPushes, clock: clock)
+    keeper = AccessTokenKeeper(maximumWaitingPushes: configuration.maximumQueuedPushes, clock: resources.clock)
     guarded = Mutex(
       Guarded(
         queue: WNSQueue(

@@ -4,14 +4,13 @@ package import SettingsTable
 /// A hub's credentials and connections for WNS.
 package struct WNSSettings: PushServiceSettings {
   package static let platform = Platform.wns
-  package static let absentHandle = "https://fanfare-doctor.notify.windows.com/?token=none"
   package static var declaration: SettingsDeclaration { keys.declaration }
 
   /// The app and the connections; nil without a secret.
   package let configuration: WNSConfiguration?
   /// The file of the app's secret.
   package let file: SecretFile?
-  private let hub: HubName
+  package let maximumConnections: Int?
 
   struct Keys: Sendable {
     @Setting(example: "/etc/fanfare/wns-secret", "read again when it changes") var secretFile: SecretFile?
@@ -32,7 +31,7 @@ package struct WNSSettings: PushServiceSettings {
     let prefix = "hub.\(hub).wns"
     let keys = try reader.read(Self.keys, of: hub.rawValue)
     let (packageSID, tenant, applicationID) = (keys.packageSID, keys.tenant, keys.applicationID)
-    (self.hub, file) = (hub, keys.secretFile)
+    (file, maximumConnections) = (keys.secretFile, keys.maximumConnections)
     guard let file else {
       guard packageSID == nil, tenant == nil, applicationID == nil else {
         throw SettingsError("\(prefix).secretFile", "is missing: the app's secret comes from a file")
@@ -56,35 +55,12 @@ package struct WNSSettings: PushServiceSettings {
     configuration.maximumConnections = keys.maximumConnections
     self.configuration = configuration
   }
+
   package var files: [String] { file.map { [$0.path] } ?? [] }
 
   package func sender(_ resources: SenderResources) throws -> RenewableSender {
     guard let configuration, let file else { throw PushConfigurationError(field: "secret", problem: "is missing") }
-    let sender = try WNSSender(
-      configuration: configuration, clock: resources.clock, eventLoopGroup: resources.eventLoopGroup,
-      logger: resources.logger)
+    let sender = try WNSSender(configuration, resources)
     return RenewableSender(sender, files: files) { try sender.use(secret: file.text()) }
   }
-
-  package func sender(to simulator: SimulatorDirectory, _ resources: SenderResources) throws -> RenewableSender {
-    let file = simulator.file("wns.json")
-    let app = try simulator.decode(SimulatedApp.self, file)
-    let endpoints = try simulator.endpoints()
-    var configuration = WNSConfiguration(
-      hub: hub, flow: .store(packageSID: app.packageSID, secret: app.packageSecret))
-    configuration.tokenEndpoint = "\(endpoints.httpsURL)/accesstoken.srf"
-    configuration.connectTo = (endpoints.host, endpoints.port(of: .wns))
-    configuration.trustRoots = try simulator.authority()
-    let sender = try WNSSender(
-      configuration: configuration, clock: resources.clock, eventLoopGroup: resources.eventLoopGroup,
-      logger: resources.logger)
-    return RenewableSender(sender, files: [file]) {
-      try sender.use(secret: simulator.decode(SimulatedApp.self, file).packageSecret)
-    }
-  }
-}
-
-private struct SimulatedApp: Decodable {
-  let packageSID: String
-  let packageSecret: String
 }

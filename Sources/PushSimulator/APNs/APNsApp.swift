@@ -1,4 +1,5 @@
 import Crypto
+import FanfareCore
 package import FoundationEssentials
 
 extension SimulatorCredentials {
@@ -41,6 +42,17 @@ extension SimulatorCredentials.APNsApp {
     [
       SimulatorCredentials.FileName.apnsKey: Data(privateKeyPEM.utf8),
       SimulatorCredentials.FileName.apns: try SimulatorCredentials.encode(self),
+      SimulatorCredentials.FileName.apnsKeyID: Data(keyID.utf8),
+    ]
+  }
+
+  package func keys(_ endpoints: SimulatorEndpoints) -> [String: String] {
+    [
+      "apns.keyFile": SimulatorCredentials.FileName.apnsKey,
+      "apns.keyIDFile": SimulatorCredentials.FileName.apnsKeyID,
+      "apns.teamID": teamID, "apns.topic": bundleIDs.first ?? "",
+      "apns.host": endpoints.host, "apns.port": "\(endpoints.port(of: .apns))",
+      "apns.trustRootsFile": SimulatorCredentials.FileName.authority,
     ]
   }
 }
@@ -50,4 +62,6 @@ extension SimulatorCredentials.FileName {
   package static let apnsKey = "apns.p8"
   /// The ids that belong to the APNs key, JSON.
   static let apns = "apns.json"
+  /// The key's id by itself.
+  static let apnsKeyID = "apns-key-id"
 }

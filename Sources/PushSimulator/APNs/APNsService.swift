@@ -55,7 +55,7 @@ package final class APNsService: SimulatedPushService {
 
   package func expireTokens() { tokens.expireAll() }
 
-  package func replaceKey() throws -> SimulatorCredentials.APNsApp? {
+  package func replaceKey() throws -> SimulatorCredentials.APNsApp {
     var renewed = SimulatorCredentials.APNsApp.generate()
     (renewed.teamID, renewed.bundleIDs) = (app.teamID, app.bundleIDs)
     try tokens.replaceKey(renewed)

@@ -10,12 +10,14 @@ extension SimulatorCredentials {
     package static let certificate = "server.pem"
     /// Its key, PEM.
     package static let certificateKey = "server-key.pem"
-    /// Where the simulator listens, JSON.
+    /// The keys with which a hub pushes to the simulator, YAML.
+    package static let hub = "hub.yaml"
+    /// Where the simulator listens, JSON. It is written last.
     package static let endpoints = "endpoints.json"
   }
 
   /// Writes the files into a directory and creates it if necessary; only the owner can read those with secrets. With
-  /// endpoints, the service account's `token_uri` is the simulator's, and `endpoints.json` is written too.
+  /// endpoints, the service account's `token_uri` is the simulator's, and a hub's keys and the endpoints are written too.
   package func write(to directory: String, endpoints: SimulatorEndpoints? = nil) throws {
     try FileManager.default.createDirectory(
       atPath: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
@@ -28,7 +30,10 @@ extension SimulatorCredentials {
     for app in apps {
       for (name, data) in try app.files(endpoints) { try write(name, data) }
     }
-    if let endpoints { try write(FileName.endpoints, Self.encode(endpoints), permissions: 0o644) }
+    guard let endpoints else { return }
+    let keys = apps.reduce(into: [:]) { $0.merge($1.keys(endpoints)) { $1 } }.sorted { $0.key < $1.key }
+    try write(FileName.hub, Data(keys.map { "\($0.key): \($0.value)\n" }.joined().utf8), permissions: 0o644)
+    try write(FileName.endpoints, Self.encode(endpoints), permissions: 0o644)
   }
 
   static func encode(_ value: some Encodable) throws -> Data {

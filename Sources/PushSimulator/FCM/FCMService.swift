@@ -46,7 +46,7 @@ package final class FCMService: SimulatedPushService {
 
   package func expireTokens() { google.tokens.expireAll() }
 
-  package func replaceKey() throws -> SimulatorCredentials.GoogleServiceAccount? { try google.replaceKey() }
+  package func replaceKey() throws -> SimulatorCredentials.GoogleServiceAccount { try google.replaceKey() }
 
   package func addresses(_ endpoints: SimulatorEndpoints) -> KeyValuePairs<String, String> {
     ["fcm": endpoints.url(of: .fcm), "googleToken": endpoints.googleTokenURL]

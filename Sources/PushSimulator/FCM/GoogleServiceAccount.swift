@@ -1,4 +1,5 @@
 import CryptoExtras
+import FanfareCore
 package import FoundationEssentials
 
 extension SimulatorCredentials {
@@ -42,6 +43,13 @@ extension SimulatorCredentials {
       var account = self
       account.tokenURI = endpoints?.googleTokenURL ?? GoogleToken.audience
       return [FileName.serviceAccount: try SimulatorCredentials.encode(account)]
+    }
+
+    package func keys(_ endpoints: SimulatorEndpoints) -> [String: String] {
+      [
+        "fcm.serviceAccountFile": FileName.serviceAccount, "fcm.host": endpoints.host,
+        "fcm.port": "\(endpoints.port(of: .fcm))", "fcm.trustRootsFile": FileName.authority,
+      ]
     }
   }
 

@@ -1,16 +1,28 @@
 import FanfareCore
+import Synchronization
 
 /// Microsoft's token endpoints: exchange client credentials for an access token (RFC 6749 §4.4), as `login.live.com`
 /// and Entra do.
 final class MicrosoftToken: Sendable {
   let tokens: AccessTokens
-  private let app: SimulatorCredentials.WindowsApp
+  private let app: Mutex<SimulatorCredentials.WindowsApp>
   private let injector: FaultInjector
 
   init(_ configuration: SimulatorConfiguration, app: SimulatorCredentials.WindowsApp, injector: FaultInjector) {
-    self.app = app
+    self.app = Mutex(app)
     tokens = AccessTokens(prefix: "EgA", lifetime: .seconds(86_400), clock: configuration.clock)
     self.injector = injector
+  }
+
+  /// Replaces the secrets; access tokens obtained with the old ones end.
+  func replaceSecrets() -> SimulatorCredentials.WindowsApp {
+    let fresh = SimulatorCredentials.WindowsApp()
+    let renewed = app.withLock { app in
+      (app.packageSecret, app.applicationSecret) = (fresh.packageSecret, fresh.applicationSecret)
+      return app
+    }
+    tokens.expireAll()
+    return renewed
   }
 
   /// The reaction to a request; nil for one that is not for a token endpoint.
@@ -30,6 +42,7 @@ final class MicrosoftToken: Sendable {
 
   /// The reaction of `login.live.com/accesstoken.srf` to a form.
   private func reactLive(to form: FormBody) -> Reaction {
+    let app = app.withLock { $0 }
     let refusal = refusal(
       of: form, id: app.packageSID, secret: app.packageSecret, scope: "notify.windows.com", unknownClientStatus: 400)
     return react(refusal: refusal, type: "bearer", expiresIn: String(tokens.seconds))
@@ -37,6 +50,7 @@ final class MicrosoftToken: Sendable {
 
   /// The reaction of `login.microsoftonline.com/TENANT/oauth2/v2.0/token` to a form.
   private func reactEntra(to form: FormBody, tenant: String) -> Reaction {
+    let app = app.withLock { $0 }
     var refusal: ServiceAnswer?
     if tenant != app.tenantID {
       refusal = TokenAnswer.failure(400, "invalid_request", "AADSTS90002: Tenant not found.")

@@ -37,6 +37,8 @@ package final class WNSService: SimulatedPushService {
 
   package func expireTokens() { microsoft.tokens.expireAll() }
 
+  package func replaceKey() -> SimulatorCredentials.WindowsApp { microsoft.replaceSecrets() }
+
   package func addresses(_ endpoints: SimulatorEndpoints) -> KeyValuePairs<String, String> {
     [
       "wns": endpoints.wnsURL, "liveToken": endpoints.liveTokenURL,

@@ -25,6 +25,8 @@ extension SimulatorCredentials {
 
 extension SimulatorCredentials.WindowsApp {
   private static let file = "wns.json"
+  /// The secret of the package SID by itself.
+  private static let secretFile = "wns-secret"
 
   package static func generate() -> Self { Self() }
 
@@ -34,6 +36,14 @@ extension SimulatorCredentials.WindowsApp {
 
   /// Both sets of Microsoft's credentials, JSON.
   package func files(_ endpoints: SimulatorEndpoints?) throws -> [String: Data] {
-    [Self.file: try SimulatorCredentials.encode(self)]
+    [Self.file: try SimulatorCredentials.encode(self), Self.secretFile: Data(packageSecret.utf8)]
+  }
+
+  package func keys(_ endpoints: SimulatorEndpoints) -> [String: String] {
+    [
+      "wns.secretFile": Self.secretFile, "wns.packageSID": packageSID, "wns.tokenEndpoint": endpoints.liveTokenURL,
+      "wns.connectHost": endpoints.host, "wns.connectPort": "\(endpoints.port(of: .wns))",
+      "wns.trustRootsFile": SimulatorCredentials.FileName.authority,
+    ]
   }
 }

@@ -84,11 +84,6 @@ package struct HubSettings: Sendable {
     }
   }
 
-  /// The settings of one push service if the hub has credentials for it.
-  func service<Service: PushServiceSettings>(_ type: Service.Type) -> Service? {
-    services.lazy.compactMap { $0 as? Service }.first(where: \.hasCredentials)
-  }
-
   /// The most pushes of all workers in any 60 seconds, by platform.
   var pushesPerMinute: [Platform: Int] {
     services.reduce(into: [:]) { $0[type(of: $1).platform] = $1.pushesPerMinute }

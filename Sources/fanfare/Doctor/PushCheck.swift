@@ -83,8 +83,7 @@ struct PushCheck {
     do { rendering = try sender.render(send) } catch { return error }
     let push = Push(
       ticket: 1, id: PushID(send: send.id, registration: .random()),
-      handle: PushServiceList.absentHandle(of: sender.platform),
-      rendering: rendering, expiresAt: now + patience)
+      handle: sender.platform.vocabulary.absentHandle, rendering: rendering, expiresAt: now + patience)
     let (answers, continuation) = AsyncStream.makeStream(of: PushOutcome.self)
     sender.submit([push]) { results in
       for result in results { continuation.yield(result.outcome) }

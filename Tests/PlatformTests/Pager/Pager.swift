@@ -8,6 +8,7 @@ package enum Pager: PlatformVocabulary {
   package static let title = "Pager"
   package static let system = "pageros"
   package static let handleMember = "number"
+  package static let absentHandle = "0"
   package static let payloadLimit = 80
   package static let nativeForm = NativePayload.Form.text
   package static let headers: Set = ["pager-tone"]

@@ -1,9 +1,10 @@
 import FanfareCore
 import FoundationEssentials
 import PushSimulator
+import Synchronization
 
 /// The invented service as the simulator plays it.
-struct SimulatedPager: SimulatedPushService {
+final class SimulatedPager: SimulatedPushService {
   /// An account at the service: a secret.
   struct App: SimulatedApp {
     let secret: String
@@ -15,6 +16,10 @@ struct SimulatedPager: SimulatedPushService {
     }
 
     func files(_ endpoints: SimulatorEndpoints?) -> [String: Data] { ["pager.txt": Data(secret.utf8)] }
+
+    func keys(_ endpoints: SimulatorEndpoints) -> [String: String] {
+      ["pager.secretFile": "pager.txt", "pager.url": endpoints.httpsURL, "pager.trustRootsFile": "ca.pem"]
+    }
   }
 
   static let platform = Pager.platform
@@ -22,18 +27,26 @@ struct SimulatedPager: SimulatedPushService {
     HandlePrefix(platform, "0410", .answer(status: 410, reason: "NoSuchNumber"), "410 NoSuchNumber")
   ]
 
-  private let app: App
+  private let app: Mutex<App>
   private let injector: FaultInjector
 
   init(_ configuration: SimulatorConfiguration, app: App, injector: FaultInjector) {
-    (self.app, self.injector) = (app, injector)
+    self.app = Mutex(app)
+    self.injector = injector
+  }
+
+  func replaceKey() -> App {
+    app.withLock { app in
+      app = .generate()
+      return app
+    }
   }
 
   func reaction(to request: SimulatedRequest) -> Reaction? {
     let path = "/page/"
     guard request.path.hasPrefix(path) else { return nil }
     let handle = String(request.path.dropFirst(path.count))
-    let isKnown = request["authorization"] == app.secret
+    let isKnown = request["authorization"] == app.withLock { $0.secret }
     return injector.reaction(
       of: SimulatedService(Self.platform), handle: handle,
       refusal: isKnown ? nil : ServiceAnswer(status: 401), render: { ServiceAnswer(status: $0.status) }

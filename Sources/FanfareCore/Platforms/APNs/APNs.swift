@@ -4,6 +4,7 @@ package enum APNs: PlatformVocabulary {
   package static let name = "apns"
   package static let title = "APNs"
   package static let system = "ios"
+  package static let absentHandle = String(repeating: "0", count: 64)
   package static let payloadLimit = 4096
 
   // Not `apns-topic`: the hub's credential determines it.

@@ -5,6 +5,7 @@ package enum FCM: PlatformVocabulary {
   package static let aliases = ["gcm"]
   package static let title = "FCM"
   package static let system = "android"
+  package static let absentHandle = "fanfare-doctor"
   package static let payloadLimit = 4096
   package static let messageLimit = FCMPayload.limit
 

@@ -6,6 +6,7 @@ package enum WNS: PlatformVocabulary {
   package static let system = "windows"
   package static let handleMember = "channelUri"
   package static let hasTiles = true
+  package static let absentHandle = "https://fanfare-doctor.notify.windows.com/?token=none"
   package static let payloadLimit = 5000
   package static let nativeForm = NativePayload.Form.text
 

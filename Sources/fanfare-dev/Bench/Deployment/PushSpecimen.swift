@@ -32,7 +32,7 @@ struct PushSpecimen: Sendable {
       topic: credentials.apns.bundleIDs[0])
     (configuration.host, configuration.port) = ("127.0.0.1", server.boundPort ?? 0)
     configuration.trustRoots = credentials.authorityPEM
-    let sender = try APNsSender(configuration: configuration, eventLoopGroup: eventLoopGroup, logger: logger)
+    let sender = try APNsSender(configuration, SenderResources(eventLoopGroup: eventLoopGroup, logger: logger))
     let running = Task { try await sender.run() }
     let send = Population.send(to: .user(Population.user(0)), number: 0)
     let push = Push(

@@ -1,13 +1,13 @@
-import FanfareCore
+package import FanfareCore
 import Synchronization
-import Testing
+package import Testing
 
 /// Submits pushes and waits for their outcomes.
-enum Outcomes {
-  struct TimedOut: Error {}
+package enum Outcomes {
+  package struct TimedOut: Error {}
 
-  /// The outcomes in the order of the pushes. Throws if they have not all arrived within 50 seconds.
-  static func submit(_ pushes: [Push], to sender: any PushSender) async throws -> [PushOutcome] {
+  /// The outcomes in the order of the pushes. Throws if one does not arrive.
+  package static func submit(_ pushes: [Push], to sender: any PushSender) async throws -> [PushOutcome] {
     let (stream, continuation) = AsyncStream.makeStream(of: [PushResult].self)
     sender.submit(pushes) { continuation.yield($0) }
     return try await withThrowingTaskGroup(of: [PushOutcome].self) { group in
@@ -22,7 +22,7 @@ enum Outcomes {
         return pushes.compactMap { outcomes[$0.ticket] }
       }
       group.addTask {
-        try await Task.sleep(for: .seconds(50))
+        try await Task.sleep(for: Patience.event)
         throw TimedOut()
       }
       defer { group.cancelAll() }
@@ -32,14 +32,14 @@ enum Outcomes {
   }
 
   /// The verdicts only.
-  static func verdicts(_ pushes: [Push], to sender: any PushSender) async throws -> [PushOutcome.Verdict] {
+  package static func verdicts(_ pushes: [Push], to sender: any PushSender) async throws -> [PushOutcome.Verdict] {
     try await submit(pushes, to: sender).map(\.verdict)
   }
 
   /// Sends until there is a connection, so that a later short deadline concerns the answer only. Retries, because a
   /// busy machine may need longer for its first connection.
-  static func warmUp(_ sender: any PushSender, _ push: () throws -> Push) async throws {
-    let end = ContinuousClock.now + .seconds(30)
+  package static func warmUp(_ sender: any PushSender, _ push: () throws -> Push) async throws {
+    let end = ContinuousClock.now + Patience.event
     while ContinuousClock.now < end {
       if try await verdicts([try push()], to: sender) == [.accepted] { return }
     }
@@ -47,7 +47,7 @@ enum Outcomes {
   }
 
   /// Runs a sender while `body` runs.
-  static func running<S: PushSender>(_ sender: S, _ body: (S) async throws -> Void) async throws {
+  package static func running<S: PushSender>(_ sender: S, _ body: (S) async throws -> Void) async throws {
     let task = Task { try await sender.run() }
     do { try await body(sender) } catch {
       task.cancel()
@@ -60,7 +60,8 @@ enum Outcomes {
 }
 
 /// `#expect` for awaited values inside closures, where the macro does not see the effects.
-func expectEqual<Value: Equatable>(_ found: Value, _ expected: Value, sourceLocation: SourceLocation = #_sourceLocation)
-{
+package func expectEqual<Value: Equatable>(
+  _ found: Value, _ expected: Value, sourceLocation: SourceLocation = #_sourceLocation
+) {
   #expect(found == expected, sourceLocation: sourceLocation)
 }
