@@ -196,8 +196,7 @@ let package = Package(
       name: "fanfare",
       dependencies: [
         "AzureHub", "CJemalloc", "FanfareCore", "FrontEnd", "Ledger", "Operations", "PushServices", "RDKafka",
-        "Registry", "Roles", "SettingsTable", "Store", "Worker", argumentParser, asyncHTTPClient, crypto, logging,
-        nioCore,
+        "Registry", "Roles", "SettingsTable", "Store", argumentParser, asyncHTTPClient, crypto, logging, nioCore,
         nioHTTP1, nioSSL,
       ],
       swiftSettings: house),

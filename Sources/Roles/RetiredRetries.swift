@@ -21,9 +21,9 @@ struct RetiredRetries: Service {
     let pumps = await retired().map { retry in
       logger.notice("Consuming a retry topic that is no longer configured", metadata: [LogKeys.topic: "\(retry.name)"])
       return Result {
-        RetryPump(
-          consumer: try Consumer(configuration: RetryPump.consumer(client: client, retry: retry), logger: logger),
-          producer: producer, topics: topics, delay: retry.delay, clock: clock, logger: logger)
+        try Pump(
+          RetryPump(retry, topics: topics, logger: logger), client: client, producer: producer, clock: clock,
+          logger: logger)
       }
     }
     try await withThrowingTaskGroup(of: Void.self) { group in

@@ -76,21 +76,12 @@ package enum WorkerRole {
       broadcastProducer: broadcastProducer, registry: registry,
       senders: senders.mapValues { Dictionary(uniqueKeysWithValues: $0.map { ($0.platform, $0) }) },
       topics: settings.kafka.topics, clock: runtime.clock, logger: runtime.logger, spans: runtime.tracing?.sink)
-    var pumps: [any Service] = []
-    for retry in settings.kafka.topics.retries {
-      let retries = RetryPump.consumer(client: client, retry: retry)
-      pumps.append(
-        RetryPump(
-          consumer: try Consumer(configuration: retries, logger: runtime.logger), producer: producer,
-          topics: settings.kafka.topics,
-          delay: retry.delay, clock: runtime.clock, logger: runtime.logger))
-    }
-    for hub in settings.hubs.map(\.name) where settings.kafka.topics.ingressHubs.contains(hub) {
-      let ingress = IngressPump.consumer(client: client, topic: settings.kafka.topics.ingress(of: hub))
-      pumps.append(
-        IngressPump(
-          consumer: try Consumer(configuration: ingress, logger: runtime.logger), producer: producer,
-          topics: settings.kafka.topics, hub: hub, clock: runtime.clock, logger: runtime.logger))
+    let topics = settings.kafka.topics
+    let pumped: [any PumpedTopic] =
+      topics.retries.map { RetryPump($0, topics: topics, logger: runtime.logger) }
+      + settings.hubs.map(\.name).filter(topics.ingressHubs.contains).map { IngressPump(topics: topics, hub: $0) }
+    var pumps: [any Service] = try pumped.map { topic in
+      try Pump(topic, client: client, producer: producer, clock: runtime.clock, logger: runtime.logger)
     }
     pumps.append(
       RetiredRetries(

@@ -2,7 +2,6 @@ import FanfareCore
 import Logging
 import RDKafka
 import Roles
-import Worker
 
 /// Compares the accepted sends with their outcomes, over the whole log.
 ///
@@ -48,7 +47,7 @@ struct Audit {
       by: settings.workerGroup, in: try await reader.partitions(of: [topics.sends, topics.segments]))
     for retry in retryTopics {
       positions += try await reader.committed(
-        by: RetryPump.group(retry), in: try await reader.partitions(of: [retry.name]))
+        by: retry.name, in: try await reader.partitions(of: [retry.name]))
     }
     let statuses = try await reader.spans(of: [topics.status])
     let others = try await reader.spans(of: [topics.sends, topics.segments, topics.deadLetter] + retries)

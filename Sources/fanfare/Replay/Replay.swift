@@ -2,7 +2,6 @@ import FanfareCore
 import Logging
 import RDKafka
 import Roles
-import Worker
 
 /// Produces logged sends to the sends topic again.
 struct Replay {
@@ -34,7 +33,7 @@ struct Replay {
       by: settings.workerGroup, in: try await reader.partitions(of: [topics.sends, topics.segments]))
     for retry in retryTopics {
       positions += try await reader.committed(
-        by: RetryPump.group(retry), in: try await reader.partitions(of: [retry.name]))
+        by: retry.name, in: try await reader.partitions(of: [retry.name]))
     }
     let done = Dictionary(uniqueKeysWithValues: positions.map { ($0.partition, $0.offset) })
     let statuses = try await reader.spans(of: [topics.status])

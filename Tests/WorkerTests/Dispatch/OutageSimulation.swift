@@ -50,13 +50,13 @@ struct OutageSimulation {
     (self.users, self.rate, self.speed) = (users, rate, speed)
     let delays = [2, 15, 60, 300]
     desk = Desk(retryDelays: delays) { $0.limits.maximumRecords = records }
-    var limits = RetryPump.Limits()
-    limits.records = records
     arrivals = Array(repeating: [], count: users)
     for user in 0..<users { desk.register("u\(user)", .apns, .fcm) }
     pumps = desk.retryTopics.map { retry in
-      Pump(
-        topic: retry.name, state: PumpState(delay: retry.delay, limits: limits),
+      var policy = PumpPolicy(.whenDue(delay: retry.delay))
+      policy.records = records
+      return Pump(
+        topic: retry.name, state: PumpState(policy),
         logs: Array(repeating: [], count: Self.partitions), positions: Array(repeating: 0, count: Self.partitions))
     }
     for index in pumps.indices {

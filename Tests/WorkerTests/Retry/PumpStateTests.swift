@@ -15,10 +15,10 @@ struct PumpStateTests {
   private var credit = 0
 
   init() {
-    var limits = RetryPump.Limits()
-    limits.records = 4
+    var policy = PumpPolicy(.whenDue(delay: .seconds(20)))
+    policy.records = 4
     // Due records are released on the second.
-    state = PumpState(delay: .seconds(20), limits: limits)
+    state = PumpState(policy)
     credit = state.advance(.event(.assigned([Self.partition], Rebalance {})), at: Self.moment(0)).credit
   }
 
@@ -59,14 +59,14 @@ struct PumpStateTests {
 
   /// Deferred pages of a broadcast are hundreds of kilobytes each.
   @Test func creditIsTakenBackWhenRecordsTurnOutLarge() {
-    var limits = RetryPump.Limits()
-    limits.bytes = 10 * 1024 * 1024
-    var state = PumpState(delay: .seconds(20), limits: limits)
+    var policy = PumpPolicy(.whenDue(delay: .seconds(20)))
+    policy.bytes = 10 * 1024 * 1024
+    var state = PumpState(policy)
     var credit = state.advance(.event(.assigned([Self.partition], Rebalance {})), at: Self.moment(0)).credit
-    #expect(credit == limits.bytes / 16_384)
+    #expect(credit == policy.bytes / 16_384)
     // Due at once, as all that cannot be read.
     let large = [UInt8](repeating: 0x20, count: 1024 * 1024)
-    var due: [PumpState.Held] = []
+    var due: [HeldRecord] = []
     func take(_ offsets: Range<Int64>) {
       let effects = state.advance(.event(.records(offsets.map { record(large, at: $0) })), at: Self.moment(0))
       due += effects.due
@@ -86,7 +86,7 @@ struct PumpStateTests {
   }
 
   @Test mutating func recordsDueAtNearlyTheSameTimeAreReleasedTogether() {
-    var state = PumpState(delay: .seconds(300), limits: RetryPump.Limits())
+    var state = PumpState(PumpPolicy(.whenDue(delay: .seconds(300))))
     _ = state.advance(.event(.assigned([Self.partition], Rebalance {})), at: Self.moment(0))
     #expect(
       state.advance(.event(.records(records([101, 105, 106, 0]))), at: Self.moment(0)).due.map(\.origin.sequence) == [3]
@@ -97,7 +97,7 @@ struct PumpStateTests {
   }
 
   @Test mutating func eachPartitionIsReleasedAtAnotherMoment() {
-    var state = PumpState(delay: .seconds(300), limits: RetryPump.Limits())
+    var state = PumpState(PumpPolicy(.whenDue(delay: .seconds(300))))
     let partitions = [0, 2].map { TopicPartition(topic: Self.partition.topic, partition: $0) }
     _ = state.advance(.event(.assigned(partitions, Rebalance {})), at: Self.moment(0))
     let due = records([101, 101]).enumerated().map { record(Array($1.value), at: 0, of: $0 == 0 ? 0 : 2) }
@@ -178,6 +178,28 @@ struct PumpStateTests {
     #expect(state.advance(.event(.assigned([Self.partition], Rebalance {})), at: Self.moment(0)).completed.count == 1)
     #expect(state.advance(.tick, at: Self.moment(2)).completed.count == 1)
     #expect(state.advance(.event(.records(records([0]))), at: Self.moment(2)).due.count == 1)
+  }
+
+  @Test func topicInOrderStaysInOrderWhenCopiesFail() {
+    var state = PumpState(PumpPolicy(.asWritten))
+    _ = state.advance(.event(.assigned([Self.partition], Rebalance {})), at: Self.moment(0))
+    func offsets(_ effects: PumpState.Effects) -> [Int64] { effects.due.map(\.place.offset) }
+    let plain = (0..<5).map { record(Array("x".utf8), at: $0) }
+    let first = state.advance(.event(.records(Array(plain[..<3]))), at: Self.moment(0))
+    #expect(offsets(first) == [0, 1, 2])
+    // Those that come later wait for the batch.
+    #expect(offsets(state.advance(.event(.records(Array(plain[3...]))), at: Self.moment(0))) == [])
+    let answers = zip(first.due, [nil, Self.transient, nil]).map { (held: $0, error: $1) }
+    let answered = state.advance(.acknowledged(answers), at: Self.moment(0))
+    #expect(offsets(answered) == [] && answered.positions.map(\.offset) == [1] && answered.settled.count == 1)
+    let second = state.advance(.tick, at: Self.moment(1))
+    #expect(offsets(second) == [1, 2, 3, 4])
+    // A dead letter takes the place of a record that Kafka will never take.
+    let third = state.advance(.acknowledged(second.due.map { ($0, Self.tooLarge) }), at: Self.moment(1))
+    #expect(offsets(third) == [1, 2, 3, 4])
+    #expect(third.due.map { $0.condemnation != nil } == [true, false, false, false])
+    let last = state.advance(.acknowledged(third.due.map { ($0, nil) }), at: Self.moment(1))
+    #expect(last.positions.map(\.offset) == [5])
   }
 
   @Test mutating func shutdownWaitsForCopiesInFlightButNotForEver() {

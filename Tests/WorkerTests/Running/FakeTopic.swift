@@ -10,14 +10,16 @@ final class FakeTopic: StoringSource {
   private let continuation: AsyncStream<ConsumerEvent>.Continuation
   private let positions = Mutex<[PartitionOffset]>([])
   private let grants = Mutex<[Int]>([])
+  private let last: Int64?
 
-  /// `ends`: whether the stream ends with the records.
-  init(_ batches: [[ConsumedRecord]], ends: Bool = true) {
+  /// `ends`: whether the stream ends with the records; if not, it ends when the position `last` is stored.
+  init(_ batches: [[ConsumedRecord]], ends: Bool = true, last: Int64? = nil) {
+    self.last = last
     (events, continuation) = AsyncStream.makeStream()
     let partitions = Set(batches.joined().map(\.topicPartition))
     continuation.yield(.assigned(Array(partitions), Rebalance {}))
     for batch in batches { continuation.yield(.records(batch)) }
-    if ends { continuation.finish() }
+    if ends, last == nil { continuation.finish() }
   }
 
   /// The offsets that were stored, in order.
@@ -34,7 +36,10 @@ final class FakeTopic: StoringSource {
   func committed(_ partitions: [TopicPartition]) async -> [PartitionOffset] { [] }
   func kept(_ partitions: [TopicPartition]) async -> [PartitionOffset] { [] }
   func commit(_ offsets: [PartitionOffset]) async {}
-  func store(_ offsets: [PartitionOffset]) { positions.withLock { $0 += offsets } }
+  func store(_ offsets: [PartitionOffset]) {
+    positions.withLock { $0 += offsets }
+    if let last, offsets.contains(where: { $0.offset >= last }) { end() }
+  }
   func lag() -> [TopicPartition: Int64] { [:] }
   func run() async {}
   func close() async {}

@@ -6,15 +6,18 @@ import Testing
 @testable import Worker
 
 struct RetryPumpTests {
+  private static func pump(_ source: FakeTopic, into sink: any RecordSink) throws -> Pump {
+    let topics = Topics(retryDelays: [15])
+    let topic = RetryPump(try #require(topics.retries.first), topics: topics, logger: TestKafka.quietLogger)
+    return Pump(topic, consumer: source, producer: sink, logger: TestKafka.quietLogger)
+  }
+
   @Test func readmittedRecordIsTheOriginalEvent() async throws {
     let value = Array("what cannot be read is due at once".utf8)
     let record = ConsumedRecord(
       topic: "fanfare.retry.15s", partition: 0, offset: 0, timestamp: 0, key: Array("key".utf8)[...], value: value[...])
     let sink = MemorySink()
-    let pump = RetryPump(
-      consumer: FakeTopic([[record]]), producer: sink, topics: Topics(retryDelays: [15]), delay: .seconds(15),
-      logger: TestKafka.quietLogger)
-    try await pump.run()
+    try await Self.pump(FakeTopic([[record]]), into: sink).run()
     #expect(sink.records.map(\.topic) == ["fanfare.sends"])
     #expect(sink.records.map(\.value) == [value])
     #expect(sink.records.map(\.key) == [Array("key".utf8)])
@@ -37,10 +40,7 @@ struct RetryPumpTests {
         value: value[...])
     let source = FakeTopic([[record]], ends: false)
     let sink = SmallTopics { source.end() }
-    try await RetryPump(
-      consumer: source, producer: sink, topics: Topics(retryDelays: [15]), delay: .seconds(15),
-      logger: TestKafka.quietLogger
-    ).run()
+    try await Self.pump(source, into: sink).run()
     let letter = try #require(
       sink.written.records.filter { $0.topic == "fanfare.dead-letter" }.map { try DeadLetter.decode($0.value[...]) }
         .last)

@@ -5,52 +5,68 @@ import RDKafka
 enum PumpStep: Sendable {
   case event(ConsumerEvent)
   /// Kafka's answer to each copy, nil if it is durable, and the first error.
-  case acknowledged([(held: PumpState.Held, error: RDKafkaError?)])
+  case acknowledged([(held: HeldRecord, error: RDKafkaError?)])
   case tick
   case shutDown
   /// The consumer has ended.
   case ended
 }
 
+/// A record that a pump holds, or whose copy is outstanding.
+package struct HeldRecord: Sendable {
+  let origin: Origin
+  /// Among the records that the pump has taken.
+  fileprivate let number: Int64
+  let place: DeadLetter.Origin
+  let timestamp: Int64
+  let key: [UInt8]?
+  let value: [UInt8]
+  /// Why the record itself is not copied; nil if it is, or while that is unknown.
+  var refusal: DeadLetter.Reason?
+  /// Why Kafka will never take its copy; nil if it is to be copied.
+  private(set) var condemnation: RDKafkaError?
+  /// Whether its dead letter must leave out the value, because it was too large with it.
+  private(set) var isShortened = false
+
+  fileprivate init(_ record: ConsumedRecord, _ origin: Origin, number: Int64) {
+    (self.origin, self.number) = (origin, number)
+    place = DeadLetter.Origin(topic: record.topic, partition: record.partition, offset: record.offset)
+    timestamp = record.timestamp
+    key = record.key.map(Array.init)
+    value = Array(record.value)
+  }
+
+  /// Its dead letter, if it is condemned.
+  func letter(because error: RDKafkaError, note: String = "", at now: UnixTime) -> DeadLetter {
+    DeadLetter(
+      reason: .tooLarge, detail: "the sends topic refuses it for good: \(error.code)\(note)", origin: place, at: now,
+      key: isShortened ? nil : key, value: isShortened ? [] : value, valueSize: value.count)
+  }
+
+  /// Notes an error that no later attempt can avoid. Returns whether the next attempt is another record.
+  fileprivate mutating func condemn(_ error: RDKafkaError) -> Bool {
+    guard condemnation != nil else {
+      condemnation = error
+      return true
+    }
+    defer { isShortened = true }
+    return !isShortened
+  }
+}
+
 /// The pump's decisions: which records are held, due or settled, and which positions to commit.
 ///
 /// A record is *held* until it is due, then its copy is *outstanding* until Kafka acknowledges it; a refused copy is
 /// held for another second. Its offset settles with the acknowledgement. A record that the sends topic will never take
-/// is *condemned*: dead-lettered instead of copied.
+/// is *condemned*: dead-lettered instead of copied. In the order of the topic all held records are due as soon as no
+/// copy is outstanding.
 struct PumpState {
-  /// A record that is held, or whose copy is outstanding.
-  struct Held: Sendable {
-    let origin: Origin
-    let place: DeadLetter.Origin
-    let key: [UInt8]?
-    let value: [UInt8]
-    /// Why it is condemned; nil if it is to be copied.
-    private(set) var condemnation: RDKafkaError?
-    /// Whether its dead letter must leave out the value, because it was too large with it.
-    private(set) var isShortened = false
-
-    init(_ record: ConsumedRecord, _ origin: Origin) {
-      self.origin = origin
-      place = DeadLetter.Origin(topic: record.topic, partition: record.partition, offset: record.offset)
-      key = record.key.map(Array.init)
-      value = Array(record.value)
-    }
-
-    /// Notes an error that no later attempt can avoid. Returns whether the next attempt is another record.
-    fileprivate mutating func condemn(_ error: RDKafkaError) -> Bool {
-      guard condemnation != nil else {
-        condemnation = error
-        return true
-      }
-      defer { isShortened = true }
-      return !isShortened
-    }
-  }
-
   /// The actions of one step.
   struct Effects {
     /// Records to be copied onto the sends topic, or dead-lettered if they are condemned.
-    var due: [Held] = []
+    var due: [HeldRecord] = []
+    /// Records whose copies or dead letters are durable.
+    var settled: [HeldRecord] = []
     /// Positions to store.
     var positions: [PartitionOffset] = []
     /// Rebalances that may take effect, once the positions are stored.
@@ -68,13 +84,19 @@ struct PumpState {
     let deadline: Int64
   }
 
-  private let delay: Int64
+  private let policy: PumpPolicy
+  /// The longest delay in milliseconds; nil in the order of the topic.
+  private let delay: Int64?
   /// The span in milliseconds whose due records are released together.
   /// Each partition releases at another moment of it, so that the workers get no flood.
   private let interval: Int64
-  private let limits: RetryPump.Limits
   private var offsets = PartitionOffsets()
-  private var waiting = DeadlineQueue<Held>()
+  /// By uptime; in the order of the topic by their numbers there.
+  private var waiting = DeadlineQueue<HeldRecord>()
+  /// The records taken so far.
+  private var taken: Int64 = 0
+  /// In the order of the topic: the uptime before which nothing is copied.
+  private var pauseEnd = Int64.min
   private var bytes = 0
   /// Copies that Kafka has not acknowledged.
   private var outstanding = 0
@@ -82,12 +104,18 @@ struct PumpState {
   private var drains: [Drain] = []
   private var shutdownDeadline: Int64?
 
-  /// Holds records for at most `delay`: a worker that gets one too early defers it again.
-  init(delay: Duration, limits: RetryPump.Limits) {
+  /// A worker that gets a record of a retry topic too early defers it again.
+  init(_ policy: PumpPolicy) {
+    self.policy = policy
+    guard case .whenDue(let delay) = policy.order else {
+      (self.delay, interval) = (nil, 1)
+      return
+    }
     self.delay = delay.milliseconds
     interval = RetryPump.lateness(of: delay).milliseconds
-    self.limits = limits
   }
+
+  private var isInOrder: Bool { delay == nil }
 
   /// Records that are held or outstanding.
   var held: Int { waiting.count + outstanding }
@@ -106,7 +134,7 @@ struct PumpState {
     case .event(.revoked(let partitions, let rebalance)):
       for partition in partitions { offsets.beginClosing(partition) }
       drains.append(
-        Drain(partitions: partitions, rebalance: rebalance, deadline: now.uptime + limits.drainDeadline.milliseconds))
+        Drain(partitions: partitions, rebalance: rebalance, deadline: now.uptime + policy.drainDeadline.milliseconds))
     case .event(.lost(let partitions, let rebalance)):
       for partition in partitions { offsets.close(partition) }
       forgetUnowned()
@@ -114,20 +142,26 @@ struct PumpState {
     case .event(.failed), .tick, .ended: break
     case .acknowledged(let answers):
       outstanding -= answers.count
+      // In order, all behind a failure are copied again.
+      var isBehindFailure = false
       for answer in answers {
-        guard let error = answer.error else {
+        guard answer.error != nil || isBehindFailure else {
           bytes -= answer.held.value.count
           offsets.settle(answer.held.origin)
+          effects.settled.append(answer.held)
           continue
         }
         var held = answer.held
-        let isOther = error.code.condemnsRecord && held.condemn(error)
+        let isOther = !isBehindFailure && answer.error.map { $0.code.condemnsRecord && held.condemn($0) } ?? false
         // When Kafka is out of order, another try after a second is soon enough.
-        waiting.insert(held, due: isOther ? now.uptime : now.uptime + 1000)
+        let due = isOther ? now.uptime : now.uptime + 1000
+        waiting.insert(held, due: isInOrder ? held.number : due)
+        guard isInOrder, !isBehindFailure else { continue }
+        (isBehindFailure, pauseEnd) = (true, due)
       }
     case .shutDown:
       for partition in offsets.partitions { offsets.beginClosing(partition) }
-      shutdownDeadline = shutdownDeadline ?? now.uptime + limits.drainDeadline.milliseconds
+      shutdownDeadline = shutdownDeadline ?? now.uptime + policy.drainDeadline.milliseconds
     }
     collectDue(at: now, into: &effects)
     finishDrains(at: now, into: &effects)
@@ -136,7 +170,7 @@ struct PumpState {
     effects.hasDrained = shutdownDeadline != nil && isDrained
     if shutdownDeadline == nil, drains.isEmpty {
       effects.credit = credit.grant(
-        records: limits.records - held, bytes: limits.bytes - bytes, step: limits.records / 8)
+        records: policy.records - held, bytes: policy.bytes - bytes, step: policy.records / 8)
     }
     return effects
   }
@@ -145,13 +179,19 @@ struct PumpState {
     credit.receive(records: records.count, bytes: records.reduce(0) { $0 + $1.value.count })
     for record in records {
       guard let origin = offsets.begin(record) else { continue }
-      let held = Held(record, origin)
+      taken += 1
+      let held = HeldRecord(record, origin, number: taken)
       bytes += held.value.count
-      // A record that cannot be read is due at once: the worker dead-letters it with the reason.
-      let wait = (try? RetryRecord.wait(of: record.value, at: now.wall).milliseconds) ?? 0
-      let due = now.uptime + min(delay, max(0, wait))
-      waiting.insert(held, due: wait <= 0 ? due : moment(of: record.partition, after: due))
+      waiting.insert(held, due: delay.map { due(record, within: $0, at: now) } ?? held.number)
     }
+  }
+
+  /// The uptime at which a deferred record is due.
+  private func due(_ record: ConsumedRecord, within delay: Int64, at now: Moment) -> Int64 {
+    // A record that cannot be read is due at once: the worker dead-letters it with the reason.
+    let wait = (try? RetryRecord.wait(of: record.value, at: now.wall).milliseconds) ?? 0
+    let due = now.uptime + min(delay, max(0, wait))
+    return wait <= 0 ? due : moment(of: record.partition, after: due)
   }
 
   /// The first moment from `due` on at which records of the partition are released.
@@ -162,8 +202,8 @@ struct PumpState {
   }
 
   private mutating func collectDue(at now: Moment, into effects: inout Effects) {
-    guard shutdownDeadline == nil else { return }
-    while let held = waiting.popDue(at: now.uptime) {
+    guard shutdownDeadline == nil, !isInOrder || outstanding == 0 && now.uptime >= pauseEnd else { return }
+    while let held = waiting.popDue(at: isInOrder ? .max : now.uptime) {
       guard offsets.isOpen(held.origin) else {
         bytes -= held.value.count
         continue
