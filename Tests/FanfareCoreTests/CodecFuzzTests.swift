@@ -100,9 +100,10 @@ import Testing
       do {
         let again = try reencode(value)
         read += 1
-        do { _ = try reencode(again[...]) } catch {
-          Issue.record(
-            "read but not reread, \(error): \(String(decoding: document, as: UTF8.self))")
+        do {
+          if try reencode(again[...]) != again { Issue.record("\(String(decoding: document, as: UTF8.self)) changes") }
+        } catch {
+          Issue.record("read but not reread, \(error): \(String(decoding: document, as: UTF8.self))")
         }
       } catch {
         refused += 1

@@ -29,7 +29,7 @@ import Testing
         sender: "zoë",
         audience: .device(.fcm, handle: "t"), acceptedAt: CodecTests.time, settledAt: CodecTests.time,
         devices: [device],
-        traceparent: "00-x", tracestate: "a=1", times: CodecTests.times)
+        traceparent: "00-x", tracestate: "a=1", times: StatusRecordTests.times)
       #expect(try complaints(about: status.encoded(), schema: "StatusEvent") == [])
     }
   }

@@ -254,7 +254,7 @@ import Testing
       registration: .random(), platform: .wns, outcome: .failed, reason: "x", status: 500, attempts: 2)
     let status = StatusRecord(
       send: .random(), hub: .default, state: .settled, sender: nil, audience: .user("bob"), acceptedAt: CodecTests.time,
-      settledAt: CodecTests.time, devices: [device], times: CodecTests.times)
+      settledAt: CodecTests.time, devices: [device], times: StatusRecordTests.times)
     let record = Array(String(decoding: status.encoded(), as: UTF8.self).replacing(part, with: replacement).utf8)
     #expect(try checker.complaints(about: record, schema: "StatusEvent", .open).isEmpty == isSound)
     #expect(isRead { () throws(RecordError) in try StatusRecord.decode(record[...]) } == isSound)

@@ -58,7 +58,7 @@ import Worker
       topics: topics.created.map { TopicSpecification(name: $0, partitions: 1) }, logger: TestKafka.quietLogger)
     defer { cluster.close() }
     let environment = ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": cluster.bootstrapServers]
-    func rights(_ role: ConfigurationCheck.Role) async throws -> [Finding] {
+    func rights(_ role: ConfigurationCheck.Role) async throws -> [CheckResult] {
       try await report(environment, roles: [role]).findings.filter { $0.area == "rights" }
     }
     #expect(try await rights(.worker).map(\.level) == [.ok])
@@ -78,7 +78,7 @@ import Worker
     let cluster = try EmbeddedCluster(
       topics: topics.created.map { TopicSpecification(name: $0, partitions: 1) }, logger: TestKafka.quietLogger)
     defer { cluster.close() }
-    func group() async throws -> Finding? {
+    func group() async throws -> CheckResult? {
       try await report(["FANFARE_KAFKA_BOOTSTRAP_SERVERS": cluster.bootstrapServers], roles: [.worker])
         .findings.first { $0.area == "group" }
     }
@@ -111,7 +111,7 @@ import Worker
       }
     }
     // On a busy machine no report may arrive while the check listens, or late ones alone, which add to the difference.
-    var findings: [Finding] = []
+    var findings: [CheckResult] = []
     while findings.count != 1 || findings.first?.level != .warning {
       findings = await ClockCheck(settings: settings, logger: TestKafka.quietLogger).findings()
     }
@@ -142,7 +142,7 @@ import Worker
     try await TestPostgreSQL.withSchema { database in
       let pool = try PostgreSQLPool(database, logger: TestPostgreSQL.quietLogger)
       defer { pool.close() }
-      func findings(_ schema: SchemaMigration = schema) async throws -> [Finding] {
+      func findings(_ schema: SchemaMigration = schema) async throws -> [CheckResult] {
         try await check.check(database, schema, "registry", "db:5432 (registry.postgres.url)")
       }
       let empty = try await findings()
@@ -190,7 +190,7 @@ import Worker
     let path = FileManager.default.temporaryDirectory.appending(path: "fanfare-doctor-\(UUID())").path
     #expect(FileManager.default.createFile(atPath: path, contents: nil, attributes: [.posixPermissions: 0o644]))
     defer { #expect(throws: Never.self) { try FileManager.default.removeItem(atPath: path) } }
-    func finding() async throws -> Finding? {
+    func finding() async throws -> CheckResult? {
       let settings = try Settings.load(file: nil, environment: ["FANFARE_REGISTRY_PATH": path])
       return FileCheck(settings: settings, roles: [], now: SystemWallClock().now()).findings().first
     }
@@ -210,7 +210,7 @@ import Worker
     let settings = try Settings.load(
       file: nil,
       environment: ["FANFARE_API_TLS_CERTIFICATE_FILE": file.path, "FANFARE_API_TLS_KEY_FILE": file.path])
-    func level(after years: Int64) -> Finding.Level? {
+    func level(after years: Int64) -> CheckResult.Level? {
       FileCheck(settings: settings, roles: [.api], now: SystemWallClock().now() + .seconds(years * 31_536_000))
         .findings().first { $0.area == "certificate" }?.level
     }
@@ -218,15 +218,15 @@ import Worker
     #expect(level(after: 0) != .wrong)
   }
 
-  private static let answers: [(outcome: PushOutcome?, level: Finding.Level)] = [
-    (PushOutcome(.rejected, reason: "BadDeviceToken", status: 400), Finding.Level.ok),
+  private static let answers: [(outcome: PushOutcome?, level: CheckResult.Level)] = [
+    (PushOutcome(.rejected, reason: "BadDeviceToken", status: 400), CheckResult.Level.ok),
     (PushOutcome(.deviceGone, reason: "UNREGISTERED", status: 404), .ok),
     (PushOutcome(.configurationError, reason: "InvalidProviderToken", status: 403), .wrong),
     (PushOutcome(.unknown), .wrong), (PushOutcome(.retryLater, status: 503), .wrong), (nil, .wrong),
   ]
 
   @Test(arguments: answers)
-  func answersToAPushToNoDeviceAreUnderstood(outcome: PushOutcome?, level: Finding.Level) {
+  func answersToAPushToNoDeviceAreUnderstood(outcome: PushOutcome?, level: CheckResult.Level) {
     let finding = PushCheck.finding("push default apns", outcome, problem: nil)
     #expect(finding.level == level)
     #expect((finding.remedy != nil) == (level != .ok))

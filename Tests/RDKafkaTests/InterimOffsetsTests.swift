@@ -11,10 +11,7 @@ struct InterimOffsetsTests {
     let topic = try await kafka.topic(partitions: 1)
     let partition = TopicPartition(topic: topic, partition: 0)
     let (group, offset) = (kafka.group(), PartitionOffset(partition: partition, offset: 7, metadata: "done:9"))
-    try await kafka.withConsumer(topics: [topic], group: group, configure: { $0.autoCommitInterval = nil }) {
-      consumer in
-      var events = consumer.events.makeAsyncIterator()
-      _ = try await events.assignment()
+    try await withMember(of: group, kafka, topic) { consumer in
       _ = try await consumer.committed([partition])
       try kafka.cluster?.inject([.rebalanceInProgress], into: .offsetCommit)
       let error = await #expect(throws: RDKafkaError.self) { try await consumer.commit([offset]) }
@@ -22,10 +19,7 @@ struct InterimOffsetsTests {
       #expect(try await consumer.committed([partition]) == [])
       #expect(try await consumer.kept([partition]) == [offset])
     }
-    try await kafka.withConsumer(topics: [topic], group: group, configure: { $0.autoCommitInterval = nil }) {
-      consumer in
-      var events = consumer.events.makeAsyncIterator()
-      _ = try await events.assignment()
+    try await withMember(of: group, kafka, topic) { consumer in
       _ = try await consumer.committed([partition])
       #expect(try await consumer.kept([partition]) == [offset])
       // Kept offsets continue the committed ones. A group that was reset or mirrored has others.
@@ -45,10 +39,7 @@ struct InterimOffsetsTests {
       #expect(error?.code == .messageTooLarge)
     }
     // A member that could not ask for the group's positions when it was assigned asks before it keeps its offsets.
-    try await kafka.withConsumer(topics: [topic], group: group, configure: { $0.autoCommitInterval = nil }) {
-      consumer in
-      var events = consumer.events.makeAsyncIterator()
-      _ = try await events.assignment()
+    try await withMember(of: group, kafka, topic) { consumer in
       try kafka.cluster?.inject([.rebalanceInProgress], into: .offsetCommit)
       let error = await #expect(throws: RDKafkaError.self) { try await consumer.commit([offset]) }
       #expect(error?.code == .rebalancing)
@@ -69,13 +60,7 @@ struct InterimOffsetsTests {
     let topic = try await kafka.topic(partitions: 1)
     let partition = TopicPartition(topic: topic, partition: 0)
     let offset = PartitionOffset(partition: partition, offset: 7, metadata: "done:9")
-    let configure: @Sendable (inout ConsumerConfiguration) -> Void = {
-      $0.autoCommitInterval = nil
-      $0.commitTimeout = .seconds(1)
-    }
-    try await kafka.withConsumer(topics: [topic], group: kafka.group(), configure: configure) { consumer in
-      var events = consumer.events.makeAsyncIterator()
-      _ = try await events.assignment()
+    try await withMember(of: kafka.group(), kafka, topic, commitTimeout: .seconds(1)) { consumer in
       _ = try await consumer.committed([partition])
       try kafka.cluster?.setBroker(isUp: false)
       let error = await #expect(throws: RDKafkaError.self) { try await consumer.commit([offset]) }
@@ -98,9 +83,7 @@ struct InterimOffsetsTests {
     let topic = try await kafka.topic(partitions: 1)
     let partition = TopicPartition(topic: topic, partition: 0)
     let group = kafka.group()
-    try await kafka.withConsumer(topics: [topic], group: group, configure: { $0.autoCommitInterval = nil }) { first in
-      var events = first.events.makeAsyncIterator()
-      _ = try await events.assignment()
+    try await withMember(of: group, kafka, topic) { first in
       _ = try await first.committed([partition])
       try await kafka.withConsumer(topics: [topic], group: group, configure: { $0.autoCommitInterval = nil }) { _ in
         var (offset, committed): (Int64, Int64) = (0, 0)
@@ -129,5 +112,23 @@ struct InterimOffsetsTests {
       }
     }
     kafka.cluster?.close()
+  }
+
+  /// Runs a member that commits by itself, from its first assignment on.
+  private func withMember(
+    of group: String, _ kafka: TestKafka, _ topic: String, commitTimeout: Duration? = nil,
+    _ body: (Consumer) async throws -> Void
+  ) async throws {
+    try await kafka.withConsumer(
+      topics: [topic], group: group,
+      configure: { configuration in
+        configuration.autoCommitInterval = nil
+        if let commitTimeout { configuration.commitTimeout = commitTimeout }
+      }
+    ) { consumer in
+      var events = consumer.events.makeAsyncIterator()
+      _ = try await events.assignment()
+      try await body(consumer)
+    }
   }
 }

@@ -15,7 +15,7 @@ struct ClockCheck {
   let logger: Logger
 
   /// Listens to the processes' reports for a moment; nothing if there are none.
-  func findings() async -> [Finding] {
+  func findings() async -> [CheckResult] {
     var differences: [String: Duration] = [:]
     do {
       let reader = try LogReader(
@@ -44,7 +44,7 @@ struct ClockCheck {
   }
 
   /// The finding about a clock that differs from this machine's.
-  static func finding(_ whose: String, _ difference: Duration) -> Finding {
+  static func finding(_ whose: String, _ difference: Duration) -> CheckResult {
     let text = "the clock \(whose) differs by \((difference / .seconds(1)).text) s"
     guard difference >= tolerance else { return .ok(area, text) }
     return .warning(area, text, remedy: "synchronise the clocks of all machines (chrony, systemd-timesyncd)")

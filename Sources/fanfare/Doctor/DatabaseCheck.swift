@@ -27,8 +27,8 @@ struct DatabaseCheck {
     WHERE schemaname = current_schema() AND n_dead_tup > 100000 AND n_dead_tup > n_live_tup ORDER BY relname
     """)
 
-  func findings() async -> [Finding] {
-    var findings: [Finding] = []
+  func findings() async -> [CheckResult] {
+    var findings: [CheckResult] = []
     let words = ErrorWords(settings)
     let databases = [
       (
@@ -50,7 +50,7 @@ struct DatabaseCheck {
   /// The findings about a reachable database.
   func check(
     _ database: PostgreSQLConfiguration, _ schema: SchemaMigration, _ area: String, _ place: String
-  ) async throws -> [Finding] {
+  ) async throws -> [CheckResult] {
     var database = database
     database.waitLimit = patience
     database.statementTimeout = patience
@@ -72,7 +72,7 @@ struct DatabaseCheck {
     }
     let after = SystemWallClock().now()
     var findings = [
-      Finding.ok(area, "\(place) answers: PostgreSQL \(found.version), \(found.bytes >> 20) MiB")
+      CheckResult.ok(area, "\(place) answers: PostgreSQL \(found.version), \(found.bytes >> 20) MiB")
     ]
     if let version = found.schema.version, version < schema.steps.count {
       findings.append(
@@ -103,7 +103,7 @@ struct DatabaseCheck {
   }
 
   /// Compares the server's clock with this machine's.
-  private func clock(_ server: Int64, _ before: UnixTime, _ after: UnixTime, _ area: String) -> Finding {
+  private func clock(_ server: Int64, _ before: UnixTime, _ after: UnixTime, _ area: String) -> CheckResult {
     let time = UnixTime(milliseconds: server)
     let difference = time < before ? before - time : (time > after ? time - after : .zero)
     return ClockCheck.finding("of the \(area)'s server", difference)

@@ -14,11 +14,11 @@ struct Doctor: Sendable {
   let logger: Logger
 
   struct Report: Sendable, Encodable {
-    let findings: [Finding]
+    let findings: [CheckResult]
     /// Whether the configuration has mistakes, so that little else could be checked.
     let isMisconfigured: Bool
 
-    var worst: Finding.Level { findings.map(\.level).max() ?? .ok }
+    var worst: CheckResult.Level { findings.map(\.level).max() ?? .ok }
   }
 
   /// Runs all checks, those that wait for others at the same time.
@@ -27,7 +27,7 @@ struct Doctor: Sendable {
       file: file, environment: environment, roles: roles, logger: logger
     ).run()
     var findings = configuration.mistakes.map {
-      Finding.wrong("configuration", $0.line, remedy: "correct the value; deploy/fanfare.yaml explains every key")
+      CheckResult.wrong("configuration", $0.line, remedy: "correct the value; deploy/fanfare.yaml explains every key")
     }
     findings += configuration.unknownVariables.map {
       .warning("configuration", "\($0) is not a known environment variable", remedy: "correct or remove it")
@@ -41,8 +41,8 @@ struct Doctor: Sendable {
     return Report(findings: findings, isMisconfigured: isMisconfigured)
   }
 
-  private func checks(of settings: Settings) -> [@Sendable () async -> [Finding]] {
-    var checks: [@Sendable () async -> [Finding]] = [
+  private func checks(of settings: Settings) -> [@Sendable () async -> [CheckResult]] {
+    var checks: [@Sendable () async -> [CheckResult]] = [
       { [roles] in FileCheck(settings: settings, roles: roles, now: SystemWallClock().now()).findings() },
       { [roles, patience, logger] in
         await KafkaCheck(settings: settings, roles: roles, patience: patience, logger: logger).findings()
@@ -65,10 +65,10 @@ struct Doctor: Sendable {
   }
 
   /// The findings of all checks, in the order of the checks.
-  private func together(_ checks: [@Sendable () async -> [Finding]]) async -> [Finding] {
-    await withTaskGroup(of: (Int, [Finding]).self) { group in
+  private func together(_ checks: [@Sendable () async -> [CheckResult]]) async -> [CheckResult] {
+    await withTaskGroup(of: (Int, [CheckResult]).self) { group in
       for (number, check) in checks.enumerated() { group.addTask { (number, await check()) } }
-      var found = [[Finding]](repeating: [], count: checks.count)
+      var found = [[CheckResult]](repeating: [], count: checks.count)
       for await (number, findings) in group { found[number] = findings }
       return found.flatMap(\.self)
     }

@@ -12,15 +12,15 @@ struct FileCheck {
   let roles: Set<ConfigurationCheck.Role>
   let now: UnixTime
 
-  func findings() -> [Finding] {
-    var findings: [Finding] = []
+  func findings() -> [CheckResult] {
+    var findings: [CheckResult] = []
     if let path = settings.registry.file { findings += database(path, "registry") }
     if let path = settings.ledger.file { findings += database(path, "ledger") }
     if roles.contains(.api), let path = settings.api.certificateFile { findings.append(certificate(path)) }
     return findings
   }
 
-  private func database(_ path: String, _ area: String) -> [Finding] {
+  private func database(_ path: String, _ area: String) -> [CheckResult] {
     let files = FileManager.default
     let directory = URL(fileURLWithPath: path).deletingLastPathComponent().path
     guard files.fileExists(atPath: path) else {
@@ -39,14 +39,14 @@ struct FileCheck {
       ]
     }
     let isExposed = PrivateFile.problem(at: path) != nil
-    let state: Finding =
+    let state: CheckResult =
       isExposed
       ? .warning(area, "other users may read \(path)", remedy: "chmod 600 \(path)")
       : .ok(area, "\(path) is there, and no other user may read it")
     return [state] + [DiskSpace.finding(area, path: path)].compactMap(\.self)
   }
 
-  private func certificate(_ path: String) -> Finding {
+  private func certificate(_ path: String) -> CheckResult {
     let area = "certificate"
     do {
       guard let certificate = try NIOSSLCertificate.fromPEMFile(path).first else {

@@ -20,7 +20,7 @@ struct KafkaCheck {
       ? grant : "ask again in some seconds: a new cluster, or one that has lost a broker, needs them"
   }
 
-  func findings() async -> [Finding] {
+  func findings() async -> [CheckResult] {
     let reader: LogReader
     let names: Set<String>
     let start = ContinuousClock.now
@@ -36,7 +36,7 @@ struct KafkaCheck {
       ]
     }
     let time = (ContinuousClock.now - start).milliseconds
-    var findings = [Finding.ok(Self.area, "\(words.kafka) answered in \(time) ms and has \(names.count) topics")]
+    var findings = [CheckResult.ok(Self.area, "\(words.kafka) answered in \(time) ms and has \(names.count) topics")]
     let rights = await RightsCheck(reader: reader, topics: settings.kafka.topics, roles: roles).findings()
     findings += rights.findings
     let missing = settings.kafka.topics.all.filter { !names.contains($0) && !rights.hidden.contains($0) }
@@ -52,7 +52,7 @@ struct KafkaCheck {
   }
 
   /// The topics that exist, against the promises.
-  private func topics(except missing: Set<String>) async -> [Finding] {
+  private func topics(except missing: Set<String>) async -> [CheckResult] {
     do {
       let kafka = settings.kafka
       let check = try TopicCheck(kafka: kafka, client: try kafka.client("doctor"), logger: logger)
@@ -62,7 +62,7 @@ struct KafkaCheck {
           finding.property == "replicas"
           ? "add replicas with Kafka's own tools, or change kafka.replicationFactor"
           : "`fanfare topics create --repair` changes it"
-        return Finding.wrong("topics", "\(finding)", remedy: remedy)
+        return CheckResult.wrong("topics", "\(finding)", remedy: remedy)
       }
       let remedy =
         report.topics.isEmpty
@@ -77,7 +77,7 @@ struct KafkaCheck {
   }
 
   /// The numbers of partitions, by which workers share broadcasts. Other checks report a cluster that does not answer.
-  private func shares(_ reader: LogReader) async -> [Finding] {
+  private func shares(_ reader: LogReader) async -> [CheckResult] {
     let topics = settings.kafka.topics
     var counts: [String: Int] = [:]
     do {
@@ -98,7 +98,7 @@ struct KafkaCheck {
   }
 
   /// The lag of the workers' group on the sends topic.
-  private func group(_ reader: LogReader) async -> Finding {
+  private func group(_ reader: LogReader) async -> CheckResult {
     let (topic, group) = (settings.kafka.topics.sends, settings.workerGroup)
     do {
       let partitions = try await reader.partitions(of: [topic])

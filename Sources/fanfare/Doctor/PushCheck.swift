@@ -13,21 +13,21 @@ struct PushCheck {
   let patience: Duration
   let logger: Logger
 
-  func findings() async -> [Finding] {
+  func findings() async -> [CheckResult] {
     let senders: [any PushSender]
     do { senders = try hub.senders(Runtime(settings: settings, logger: logger)).map(\.sender) } catch {
       // The check of the configuration has named it.
       return []
     }
-    return await withTaskGroup(of: Finding.self) { group in
+    return await withTaskGroup(of: CheckResult.self) { group in
       for sender in senders { group.addTask { await finding(sender) } }
-      var findings: [Finding] = []
+      var findings: [CheckResult] = []
       for await finding in group { findings.append(finding) }
       return findings.sorted { $0.area < $1.area }
     }
   }
 
-  private func finding(_ sender: any PushSender) async -> Finding {
+  private func finding(_ sender: any PushSender) async -> CheckResult {
     let area = "push \(hub.name) \(sender.platform.name)"
     let (outcome, problem) = await withTaskGroup(
       of: PushOutcome?.self, returning: (PushOutcome?, String?).self
@@ -52,7 +52,7 @@ struct PushCheck {
   }
 
   /// The meaning of the answer to a push to a device that does not exist; nil for none in time.
-  static func finding(_ area: String, _ outcome: PushOutcome?, problem: String?) -> Finding {
+  static func finding(_ area: String, _ outcome: PushOutcome?, problem: String?) -> CheckResult {
     let answer = outcome.map { "\($0.reason.isEmpty ? $0.verdict.rawValue : $0.reason) (\($0.status))" } ?? "no answer"
     switch outcome?.verdict {
     case .accepted, .rejected, .deviceGone, .malformed:

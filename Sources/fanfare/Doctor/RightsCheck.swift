@@ -31,7 +31,7 @@ struct RightsCheck {
   }
 
   /// The topics that this client may not see, and the findings.
-  func findings() async -> (hidden: Set<String>, findings: [Finding]) {
+  func findings() async -> (hidden: Set<String>, findings: [CheckResult]) {
     let needs = needs
     var problems: [(topic: String, right: String)] = []
     await withTaskGroup(of: (topic: String, right: String)?.self) { group in
@@ -48,7 +48,7 @@ struct RightsCheck {
       return ([], [.ok(Self.area, text)])
     }
     let findings = problems.map {
-      Finding.wrong(
+      CheckResult.wrong(
         Self.area, "this client may not \($0.right == "READ" ? "read" : "see") \($0.topic)",
         remedy: "grant \($0.right) on it; the article on security lists the permissions of each role")
     }

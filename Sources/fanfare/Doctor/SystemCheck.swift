@@ -8,7 +8,7 @@ struct SystemCheck {
   /// Files that a role has open besides connections: databases, logs, Kafka's sockets.
   private static let others = 512
 
-  func findings() -> [Finding] {
+  func findings() -> [CheckResult] {
     guard let limit = OpenFiles.limit else { return [] }
     let needed = (connections ?? 0) + Self.others
     guard limit < needed else { return [.ok("system", "\(limit) open files are allowed, \(needed) may be needed")] }
@@ -26,7 +26,7 @@ enum DiskSpace {
   private static let least: Int64 = 64 << 20
 
   /// The finding about the disk of a file or directory; nil if the system does not tell.
-  static func finding(_ area: String, path: String) -> Finding? {
+  static func finding(_ area: String, path: String) -> CheckResult? {
     // Throws for a file system without the information, which is no problem.
     guard let attributes = try? FileManager.default.attributesOfFileSystem(forPath: path),
       let free = (attributes[.systemFreeSize] as? NSNumber)?.int64Value

@@ -1,7 +1,7 @@
 import Foundation
 
-/// One finding of `fanfare doctor`: that something is right, or what is wrong and how to mend it.
-struct Finding: Sendable, Encodable, Hashable {
+/// The result of one check of `fanfare doctor`: that something is right, or what is wrong and how to mend it.
+struct CheckResult: Sendable, Encodable, Hashable {
   enum Level: String, Encodable, Sendable, Comparable {
     case ok, warning, wrong
 
@@ -28,7 +28,7 @@ struct Finding: Sendable, Encodable, Hashable {
     Self(area: area, level: .wrong, detail: detail, remedy: remedy)
   }
 
-  /// The finding as lines of text.
+  /// The result as lines of text.
   var lines: [String] {
     let mark = level.rawValue.padding(toLength: 9, withPad: " ", startingAt: 0)
     return ["\(mark)\(area): \(detail)"] + (remedy.map { ["         \($0)"] } ?? [])
