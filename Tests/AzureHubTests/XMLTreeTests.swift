@@ -38,10 +38,10 @@ struct XMLTreeTests {
       + "<RegistrationId>1-1-1</RegistrationId><ChannelUri>https://db5.notify.windows.com/?token=A</ChannelUri>"
       + "<BodyTemplate>&lt;a&gt;b&lt;/a&gt;</BodyTemplate><WnsHeaders>\(String(repeating: header, count: 20))</WnsHeaders>"
       + "</WindowsTemplateRegistrationDescription></content></entry>"
-    let feed = "<feed>\(String(repeating: entry, count: RegistrationListing.maximumTop))</feed>"
+    let feed = "<feed>\(String(repeating: entry, count: RegistrationListRequest.maximumTop))</feed>"
     #expect(throws: XMLError.self) { try parse(feed) }
     let page = try AzureRegistrations(feed: Array(feed.utf8)[...], at: UnixTime(milliseconds: 0))
-    #expect(page.count == RegistrationListing.maximumTop && page.refusals.isEmpty)
+    #expect(page.count == RegistrationListRequest.maximumTop && page.refusals.isEmpty)
   }
 
   /// Of random documents both parsers accept the same ones, with as much text.

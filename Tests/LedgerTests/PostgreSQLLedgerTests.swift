@@ -341,7 +341,7 @@ import Testing
       let pool = try PostgreSQLPool(looking, logger: TestPostgreSQL.quietLogger)
       defer { pool.close() }
       let (found, scans) = try await pool.transaction { connection in
-        let page = try LedgerListing(
+        let page = try SendPageReader(
           Session(.postgreSQL(connection)), SendQuery(hub: .default, sender: "carol", user: "bob", limit: 1)
         )
         .page()

@@ -56,10 +56,10 @@ struct RegistrationRoutes: Sendable {
         if request.value("$filter") == nil, !SharedAccessRight.manage.isGranted(to: caller) {
           throw AzureAnswer.lacksManage
         }
-        return try await list(RegistrationListing(of: request), request, by: caller)
+        return try await list(RegistrationListRequest(of: request), request, by: caller)
       },
       AzureRoute(.get, "tags/{tag}/registrations", .manage) { request, caller in
-        try await list(RegistrationListing(of: request, tag: request.parameters[0]), request, by: caller)
+        try await list(RegistrationListRequest(of: request, tag: request.parameters[0]), request, by: caller)
       },
     ]
   }
@@ -106,7 +106,7 @@ struct RegistrationRoutes: Sendable {
   }
 
   private func list(
-    _ listing: RegistrationListing, _ request: AzureRequest, by caller: Caller
+    _ listing: RegistrationListRequest, _ request: AzureRequest, by caller: Caller
   ) async throws -> Answer {
     let page = try await listing.page(of: operations.registry, hub: caller.hubName)
     let entries = page.rows.map { RegistrationEntry($0, isOlder: request.isOlder) }

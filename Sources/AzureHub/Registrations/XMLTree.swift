@@ -10,7 +10,7 @@ struct XMLTree: Hashable, Sendable {
   /// The most elements of a document, unless it is a page of registrations.
   static let maximumCount = 4096
   /// The most elements of a page of registrations, each of which may have many header fields.
-  static let maximumCountOfPage = RegistrationListing.maximumTop * 1000
+  static let maximumCountOfPage = RegistrationListRequest.maximumTop * 1000
 
   /// Without prefix.
   let name: String

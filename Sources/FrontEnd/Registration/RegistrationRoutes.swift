@@ -22,7 +22,7 @@ struct RegistrationRoutes: Sendable {
       },
       Route(.delete, "api/register/{id}", [.device]) { try await remove($0, by: $1) },
       Route(.get, "api/registrations", [.device, .readAll]) { exchange, caller in
-        let listing = try RegistrationListing(try Query(of: exchange), for: caller)
+        let listing = try RegistrationListRequest(try Query(of: exchange), for: caller)
         return Answer.json(try await listing.page(of: registry, hub: caller.hub.name), isPrivate: true)
       },
       Route(.put, "api/registrations/{id}", [.device]) { exchange, caller in
@@ -191,7 +191,7 @@ extension Exchange {
 /// Its parameters are `user`, `tag` and `handle`, which must all match, `limit` and `cursor`.
 ///
 /// With `read:all` callers see all registrations, others their own.
-struct RegistrationListing {
+struct RegistrationListRequest {
   private static let maximumLimit = 1000
   private static let defaultLimit = 100
 

@@ -13,7 +13,7 @@ extension QueriedLedger {
   }
 
   package func list(_ query: SendQuery) async throws -> SendPage {
-    try await read { try LedgerListing($0, query).page() }
+    try await read { try SendPageReader($0, query).page() }
   }
 
   /// The totals of a hub since the store was created; zero for an unknown hub. Throws `LedgerError`.

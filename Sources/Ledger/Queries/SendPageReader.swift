@@ -2,7 +2,7 @@ import FanfareCore
 import Store
 
 /// Answers a `SendQuery`: reads one index, or merges two, from the newest send on until the page is full.
-struct LedgerListing {
+struct SendPageReader {
   /// The rows read at a time where rows are filtered.
   private static let stride = 1000
 

@@ -4,7 +4,7 @@ import FrontEnd
 import HTTPServer
 
 /// A request for a page of registrations: all of them, those with a handle, or those with a tag.
-struct RegistrationListing: Sendable {
+struct RegistrationListRequest: Sendable {
   /// The most registrations of a page, as in Azure.
   static let maximumTop = 100
   /// The most registrations that are left out; each costs as much as one that is listed.
