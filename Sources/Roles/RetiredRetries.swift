@@ -22,7 +22,7 @@ struct RetiredRetries: Service {
       logger.notice("Consuming a retry topic that is no longer configured", metadata: [LogKeys.topic: "\(retry.name)"])
       return Result {
         try Pump(
-          RetryPump(retry, topics: topics, logger: logger), client: client, producer: producer, clock: clock,
+          RetryTopic(retry, topics: topics, logger: logger), client: client, producer: producer, clock: clock,
           logger: logger)
       }
     }

@@ -78,8 +78,8 @@ package enum WorkerRole {
       topics: settings.kafka.topics, clock: runtime.clock, logger: runtime.logger, spans: runtime.tracing?.sink)
     let topics = settings.kafka.topics
     let pumped: [any PumpedTopic] =
-      topics.retries.map { RetryPump($0, topics: topics, logger: runtime.logger) }
-      + settings.hubs.map(\.name).filter(topics.ingressHubs.contains).map { IngressPump(topics: topics, hub: $0) }
+      topics.retries.map { RetryTopic($0, topics: topics, logger: runtime.logger) }
+      + settings.hubs.map(\.name).filter(topics.ingressHubs.contains).map { IngressTopic(topics: topics, hub: $0) }
     var pumps: [any Service] = try pumped.map { topic in
       try Pump(topic, client: client, producer: producer, clock: runtime.clock, logger: runtime.logger)
     }

@@ -67,11 +67,11 @@ struct DeferralPolicy: Sendable {
 
   /// How late a record deferred for this delay may come back.
   func lateness(of delay: Duration) -> Duration {
-    RetryPump.lateness(of: topics.retry(for: delay).delay)
+    RetryTopic.lateness(of: topics.retry(for: delay).delay)
   }
 
   /// The latest time at which a record that is deferred for the shortest delay comes back.
-  func backAgain(at now: Moment) -> UnixTime { now.wall + shortest + RetryPump.lateness(of: shortest) }
+  func backAgain(at now: Moment) -> UnixTime { now.wall + shortest + RetryTopic.lateness(of: shortest) }
 
   /// The longest time a device rests in memory.
   /// A single send delays no other; but a resting page holds up its whole broadcast, and a readmitted record holds up

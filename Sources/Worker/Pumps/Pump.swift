@@ -13,7 +13,7 @@ package protocol StoringSource: RecordSource {
 
 extension Consumer: StoringSource {}
 
-/// What a pump makes of the records of its topic: `RetryPump` and `IngressPump`.
+/// What a pump makes of the records of its topic: `RetryTopic` and `IngressTopic`.
 package protocol PumpedTopic: Sendable {
   /// Also the name of the group of all its pumps: each topic has its own, so that none holds up another.
   var name: String { get }

@@ -112,7 +112,7 @@ struct PumpState {
       return
     }
     self.delay = delay.milliseconds
-    interval = RetryPump.lateness(of: delay).milliseconds
+    interval = RetryTopic.lateness(of: delay).milliseconds
   }
 
   private var isInOrder: Bool { delay == nil }

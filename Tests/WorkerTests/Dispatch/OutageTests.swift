@@ -79,7 +79,7 @@ struct OutageTests {
       let retry = try RetryRecord.decode(value[...], recordTime: desk.wall)
       guard retry.send.timeToLive == timeToLive else { continue }
       let delay = try #require(desk.retryTopics.first { $0.name == topic }).delay
-      #expect(retry.notBefore + RetryPump.lateness(of: delay) < expiry)
+      #expect(retry.notBefore + RetryTopic.lateness(of: delay) < expiry)
       returning += 1
     }
     #expect(returning > 90)

@@ -35,7 +35,7 @@ import Testing
     let moment = Moment(wall: now, uptime: 0)
     _ = state.advance(.event(.assigned([record.topicPartition], Rebalance {})), at: moment)
     var held = try #require(state.advance(.event(.records([record])), at: moment).due.first)
-    let copies = IngressPump(topics: Self.topics, hub: hub).records(for: &held, at: now)
+    let copies = IngressTopic(topics: Self.topics, hub: hub).records(for: &held, at: now)
     return (try #require(copies.first), held.refusal)
   }
 
@@ -44,7 +44,7 @@ import Testing
     delays: any DelayClock = SystemDelayClock()
   ) -> Pump {
     Pump(
-      IngressPump(topics: topics, hub: Self.hub), consumer: source, producer: sink, delays: delays,
+      IngressTopic(topics: topics, hub: Self.hub), consumer: source, producer: sink, delays: delays,
       logger: TestKafka.quietLogger)
   }
 
@@ -123,7 +123,7 @@ import Testing
       }
       for result in await producer.send(records) { _ = try result.get() }
       let pump = try Pump(
-        IngressPump(topics: topics, hub: Self.hub), client: kafka.client(), producer: producer,
+        IngressTopic(topics: topics, hub: Self.hub), client: kafka.client(), producer: producer,
         clock: SystemWallClock(), logger: TestKafka.quietLogger)
       let running = Task { try await pump.run() }
       let reader = try LogReader(client: kafka.client(), logger: TestKafka.quietLogger)
@@ -189,7 +189,7 @@ import Testing
   }
 
   @Test func creditIsBoundedInBytes() async throws {
-    let size = IngressPump.maximumBytes / 16
+    let size = IngressTopic.maximumBytes / 16
     let large = Self.record(
       hub: "acme", body: String(repeating: "x", count: size - Self.record(hub: "acme", body: "").count))
     let source = FakeTopic([(0..<4).map { consumed(at: $0, large) }, [consumed(at: 4, large)]], last: 5)

@@ -3,8 +3,8 @@ package import Logging
 import Metrics
 package import RDKafka
 
-/// Brings deferred records back: each record of a retry topic is held until it is due, and copied to the sends topic.
-package struct RetryPump: PumpedTopic {
+/// A retry topic: each deferred record is held until it is due, and copied to the sends topic.
+package struct RetryTopic: PumpedTopic {
   package let name: String
   package let policy: PumpPolicy
   private let topics: Topics

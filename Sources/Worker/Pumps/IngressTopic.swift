@@ -2,10 +2,10 @@ package import FanfareCore
 import Metrics
 package import RDKafka
 
-/// Brings the sends of a hub's ingress topic to the sends topic in their order, and enforces the hub.
+/// A hub's ingress topic: its sends are copied to the sends topic in their order, and the hub is enforced.
 ///
 /// A record that names no hub gets the topic's; one that names another hub is dead-lettered, like one that is no send.
-package struct IngressPump: PumpedTopic {
+package struct IngressTopic: PumpedTopic {
   /// The most bytes held, by the typical size: if records suddenly become larger, those under way exceed it.
   static let maximumBytes = 4 << 20
 

@@ -5,10 +5,10 @@ import Testing
 
 @testable import Worker
 
-struct RetryPumpTests {
+struct RetryTopicTests {
   private static func pump(_ source: FakeTopic, into sink: any RecordSink) throws -> Pump {
     let topics = Topics(retryDelays: [15])
-    let topic = RetryPump(try #require(topics.retries.first), topics: topics, logger: TestKafka.quietLogger)
+    let topic = RetryTopic(try #require(topics.retries.first), topics: topics, logger: TestKafka.quietLogger)
     return Pump(topic, consumer: source, producer: sink, logger: TestKafka.quietLogger)
   }
 
