@@ -9,7 +9,7 @@ package struct RegistrationExpiry: Sendable {
   /// The number of registrations examined in one step; small, so that a pause follows soon.
   package static let step = 1000
 
-  private let directory: any RegistrationDirectory
+  private let directory: any RegistrationExpiryStore
   private let hubs: [HubName]
   private let lifetime: Duration?
   private let clock: any WallClock
@@ -17,7 +17,8 @@ package struct RegistrationExpiry: Sendable {
   /// An expiry of the hubs' registrations whose apps were last seen longer ago than `lifetime`; nil: those alone whose
   /// validity has ended.
   package init(
-    directory: any RegistrationDirectory, hubs: [HubName], lifetime: Duration?, clock: any WallClock = SystemWallClock()
+    directory: any RegistrationExpiryStore, hubs: [HubName], lifetime: Duration?,
+    clock: any WallClock = SystemWallClock()
   ) {
     self.directory = directory
     self.hubs = hubs
@@ -68,4 +69,25 @@ package struct RegistrationExpiry: Sendable {
     }
     return parts
   }
+}
+
+/// Expires registrations. Called by `RegistrationExpiry`.
+package protocol RegistrationExpiryStore: Sendable {
+  /// Removes registrations in a slice with an earlier `Registration.seenAt`, or a `validUntil` that has passed, and
+  /// leaves tombstones.
+  ///
+  /// The registrations of one handle are removed together, in the slice or not: when none of them was seen since and is
+  /// still valid.
+  /// Examines at most `limit` registrations of the slice, 1 or more.
+  func expire(
+    seenBefore: UnixTime, hub: HubName, of slice: RegistrationSlice, limit: Int, at now: UnixTime
+  ) async throws -> ExpiryStep
+}
+
+/// The result of one step of expiring registrations.
+package struct ExpiryStep: Hashable, Sendable {
+  /// The number of removed registrations.
+  package let removed: Int
+  /// The last registration that was examined; nil at the end of the slice.
+  package let last: RegistrationID?
 }

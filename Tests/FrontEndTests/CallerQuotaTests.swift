@@ -83,7 +83,7 @@ import Testing
 
   @Test func openBroadcastsAreLimitedWhereTheyAreLarge() async throws {
     let temporary = try TemporaryRegistry()
-    let store = LargeAudiences(over: temporary.registry)
+    let store = WatchedQuotas(over: temporary.registry)
     let failing = Mutex(false)
     let sink = RecordingSink { _ in
       failing.withLock { $0 } ? RDKafkaError(code: .notPersisted, message: "no") : nil
@@ -213,7 +213,7 @@ import Testing
   /// A line that was refused must not pay for the others, nor they for it.
   @Test func batchTakesTheDevicesOfItsAcceptedLines() async throws {
     let temporary = try TemporaryRegistry()
-    let store = LargeAudiences(over: temporary.registry)
+    let store = WatchedQuotas(over: temporary.registry)
     store.devices = 60
     let failing = Mutex(0)
     let sink = RecordingSink { _ in
@@ -289,38 +289,5 @@ import Testing
       #expect(codes == [nil, nil, nil, "registryUnavailable", "registryUnavailable"])
       try await post().expectProblem(503, "registryUnavailable")
     }
-  }
-}
-
-/// A store in which each audience has the same estimated size.
-private final class LargeAudiences: CallerQuotaStore {
-  private let store: any CallerQuotaStore
-  private let size = Mutex(1)
-
-  init(over store: any CallerQuotaStore) { self.store = store }
-
-  var devices: Int {
-    get { size.withLock { $0 } }
-    set { size.withLock { $0 = newValue } }
-  }
-
-  func estimatedDevices(of audiences: [Audience], hub: HubName) async throws -> [Int] { audiences.map { _ in devices } }
-
-  func reserve(_ demand: RateDemand, of rate: CallerRate, at now: UnixTime) async throws -> RateGrant {
-    try await store.reserve(demand, of: rate, at: now)
-  }
-
-  func open(_ broadcast: BroadcastID, by user: String, until end: UnixTime, limit: Int, at now: UnixTime) async throws
-    -> Bool
-  {
-    try await store.open(broadcast, by: user, until: end, limit: limit, at: now)
-  }
-
-  func close(_ broadcast: BroadcastID, by user: String) async throws { try await store.close(broadcast, by: user) }
-
-  func quotaUse(
-    hub: HubName, user: String?, after: String?, limit: Int, at now: UnixTime
-  ) async throws -> [QuotaUse] {
-    try await store.quotaUse(hub: hub, user: user, after: after, limit: limit, at: now)
   }
 }

@@ -26,7 +26,6 @@ struct Harness: Sendable {
     var secureStore: (any SecurePayloadStore)?
     var claims: (any SendClaimStore)?
     var quotas: (any CallerQuotaStore)?
-    var templates: any TemplateStore = MemoryTemplates()
     var hasRoom: @Sendable () -> Bool = { true }
     var limits = RegistrationLimits()
     var operations: OperationsRoutes?
@@ -45,7 +44,7 @@ struct Harness: Sendable {
         claims: claims ?? registry,
         broadcasts: registry, schedule: registry, quotas: quotas ?? registry, history: history,
         deadLetters: deadLetters, sink: sink, hasRoom: hasRoom, security: security, clock: clock, tracing: tracing)
-      dependencies.templates = templates
+      dependencies.templates = registry
       dependencies.pulse = pulse
       dependencies.protocols = protocols
       return dependencies
@@ -99,11 +98,7 @@ struct Harness: Sendable {
     try await TestPostgreSQL.withSchema { configuration in
       let store = try await RegistryDatabase(configuration, logger: TestPostgreSQL.quietLogger)
       defer { store.close() }
-      try await run(
-        { setup in
-          setup.store = store
-          setup.templates = store
-        }, body)
+      try await run({ $0.store = store }, body)
     }
   }
 

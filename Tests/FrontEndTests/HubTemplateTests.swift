@@ -1,5 +1,6 @@
 import FanfareCore
 import Operations
+import Registry
 import Support
 import Testing
 
@@ -166,8 +167,8 @@ import Testing
 
   /// A change through another front end counts after a second; until then a direct request needs no look-up.
   @Test func newestVersionIsRememberedForASecond() async throws {
-    let registry = MemoryTemplates()
-    let clock = ManualClock()
+    let temporary = try TemporaryRegistry()
+    let (registry, clock) = (temporary.registry, ManualClock())
     let templates = HubTemplates(store: registry, clock: clock)
     let content = TemplateContent(name: "goal", properties: ["a": "b"])
     func store(_ title: String) async throws {

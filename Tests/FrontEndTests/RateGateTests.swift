@@ -149,10 +149,10 @@ import Testing
   }
 }
 
-/// A store that counts reservations, and can be away.
+/// A store that counts reservations, can be away, and can take each audience for equally large.
 final class WatchedQuotas: CallerQuotaStore {
   private let store: any CallerQuotaStore
-  private let state = Mutex((reservations: 0, isAway: false))
+  private let state = Mutex((reservations: 0, isAway: false, devices: Int?.none))
 
   init(over store: any CallerQuotaStore) { self.store = store }
 
@@ -160,6 +160,11 @@ final class WatchedQuotas: CallerQuotaStore {
   var isAway: Bool {
     get { state.withLock { $0.isAway } }
     set { state.withLock { $0.isAway = newValue } }
+  }
+  /// The estimated size of each audience; nil for that of the store.
+  var devices: Int? {
+    get { state.withLock { $0.devices } }
+    set { state.withLock { $0.devices = newValue } }
   }
 
   private func requirePresence() throws {
@@ -183,6 +188,7 @@ final class WatchedQuotas: CallerQuotaStore {
 
   func estimatedDevices(of audiences: [Audience], hub: HubName) async throws -> [Int] {
     try requirePresence()
+    if let devices { return audiences.map { _ in devices } }
     return try await store.estimatedDevices(of: audiences, hub: hub)
   }
 

@@ -269,9 +269,6 @@ struct BrokenRegistry: DeviceRegistry, RegistrationDirectory {
   func revise(
     _ former: Registration, by application: DeviceRequest, at now: UnixTime
   ) async throws -> Registration { throw error }
-  func expire(
-    seenBefore: UnixTime, hub: HubName, of slice: RegistrationSlice, limit: Int, at now: UnixTime
-  ) async throws -> ExpiryStep { throw error }
 }
 
 /// Notes where callers come from, and admits those whose password equals the name.
@@ -293,59 +290,4 @@ final class OriginRecorder: Authenticator {
 extension LoginOrigin {
   /// A stranger at an unknown address.
   static let unknown = Self(address: .unknown)
-}
-
-/// Templates in memory.
-final class MemoryTemplates: TemplateStore {
-  private struct Key: Hashable {
-    let hub: HubName
-    let name: String
-  }
-
-  private struct State {
-    var versions: [Key: [HubTemplate]] = [:]
-    var removed: Set<Key> = []
-  }
-
-  private let state = Mutex(State())
-
-  func store(
-    template name: String, defaultLocale: String, variants: [String: Content], hub: HubName, at now: UnixTime
-  ) async throws -> HubTemplate {
-    state.withLock { state in
-      let key = Key(hub: hub, name: name)
-      let versions = state.versions[key] ?? []
-      if state.removed.remove(key) == nil, let last = versions.last, last.defaultLocale == defaultLocale,
-        last.variants == variants
-      {
-        return last
-      }
-      let template = HubTemplate(
-        name: name, version: versions.count + 1, createdAt: now, defaultLocale: defaultLocale, variants: variants)
-      state.versions[key] = versions + [template]
-      return template
-    }
-  }
-
-  func template(_ name: String, version: Int?, hub: HubName) async throws -> HubTemplate? {
-    state.withLock { state in
-      let key = Key(hub: hub, name: name)
-      guard let version else { return state.removed.contains(key) ? nil : state.versions[key]?.last }
-      return state.versions[key]?.first { $0.version == version }
-    }
-  }
-
-  func templates(after name: String?, hub: HubName, limit: Int) async throws -> [HubTemplate] {
-    state.withLock { state in
-      let found = state.versions.filter { key, _ in
-        key.hub == hub && !state.removed.contains(key) && key.name > name ?? ""
-      }
-      return Array(found.values.compactMap(\.last).sorted { $0.name < $1.name }.prefix(limit))
-    }
-  }
-
-  func remove(template name: String, hub: HubName, at now: UnixTime) async throws {
-    guard try await template(name, version: nil, hub: hub) != nil else { throw RegistryError(.notFound, "template") }
-    _ = state.withLock { $0.removed.insert(Key(hub: hub, name: name)) }
-  }
 }

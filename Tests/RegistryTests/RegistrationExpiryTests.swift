@@ -97,8 +97,8 @@ import Testing
   }
 }
 
-/// A directory that records its calls and returns scripted results; after the last one, that nothing was removed.
-private final class ScriptedDirectory: RegistrationDirectory {
+/// A store that records its calls and returns scripted results; after the last one, that nothing was removed.
+private final class ScriptedDirectory: RegistrationExpiryStore {
   private let state:
     Mutex<(asked: [(hub: HubName, slice: RegistrationSlice)], answers: [Result<ExpiryStep, RegistryError>])>
 
@@ -113,23 +113,5 @@ private final class ScriptedDirectory: RegistrationDirectory {
       state.asked.append((hub, slice))
       return state.answers.isEmpty ? .success(ExpiryStep(removed: 0, last: nil)) : state.answers.removeFirst()
     }.get()
-  }
-
-  func registration(ofInstallation installation: String, hub: HubName) async throws -> Registration? { nil }
-
-  func registrations(ofInstallation installation: String, hub: HubName) async throws -> [Registration] { [] }
-
-  func tags(withPrefix prefix: String, hub: HubName, limit: Int) async throws -> [String] { [] }
-
-  func list(_ audience: Audience, hub: HubName, of slice: RegistrationSlice, limit: Int) async throws
-    -> RegistrationPage
-  {
-    RegistrationPage(registrations: [], last: nil)
-  }
-
-  func revise(
-    _ former: Registration, by application: DeviceRequest, at now: UnixTime
-  ) async throws -> Registration {
-    former
   }
 }

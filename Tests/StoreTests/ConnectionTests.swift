@@ -6,14 +6,14 @@ import Testing
 /// Statements, copies and errors over one connection to a real server.
 @Suite(TestPostgreSQL.isAvailable, .timeLimit(.minutes(2))) struct ConnectionTests {
   private static let echo = PreparedStatement(
-    "SELECT $1::text, $2::bytea, $3::boolean, $4::smallint, $5::integer, $6::bigint, $7::uuid, $8::double precision")
+    "SELECT $1::text, $2::bytea, $3::boolean, $4::smallint, $5::integer, $6::bigint, $7::uuid")
 
   @Test func parametersRoundTrip() async throws {
     try await withPool { connection in
       let high: UInt64 = 0x0123_4567_89AB_CDEF
       let parameters: [Parameter] = [
         .text("ren\u{E9} 🦄 ' \" \\"), .bytea([0, 1, 255]), .bool(true), .int2(-2), .int4(.min), .int8(.max),
-        .uuid(high: high, low: .max), .float8(-0.1),
+        .uuid(high: high, low: .max),
       ]
       // The second time the statement is already prepared.
       for _ in 0..<2 {
@@ -26,15 +26,12 @@ import Testing
         #expect(try rows.integer(0, 4) == Int64(Int32.min))
         #expect(try rows.integer(0, 5) == .max)
         #expect(try rows.uuid(0, 6) == (high, .max))
-        #expect(try rows.double(0, 7) == -0.1)
       }
       let nothing = try connection.query(
         Self.echo,
-        [.text(nil), .bytea(nil), .bool(false), .int2(nil), .int4(nil), .int8(nil), .null(.uuid), .float8(.infinity)])
+        [.text(nil), .bytea(nil), .bool(false), .int2(nil), .int4(nil), .int8(nil), .null(.uuid)])
       #expect([0, 1, 3, 4, 5, 6].allSatisfy { nothing.isNull(0, $0) })
-      #expect(
-        try nothing.optionalText(0, 0) == nil && nothing.optionalInteger(0, 5) == nil
-          && nothing.optionalUUID(0, 6) == nil)
+      #expect(try nothing.optionalText(0, 0) == nil && nothing.optionalInteger(0, 5) == nil)
       #expect(try connection.query(Self.echo, [.text(""), .bytea([])] + parameters.dropFirst(2)).raw(0, 1) == [])
     }
   }
@@ -82,7 +79,7 @@ import Testing
           rows.text("name \(number)")
           rows.int8(Int64(number) * 1_000_000_007)
           rows.int2(Int16(number % 3))
-          if number.isMultiple(of: 2) { rows.null() } else { rows.bytea([UInt8(truncatingIfNeeded: number)]) }
+          rows.bytea(number.isMultiple(of: 2) ? nil : [UInt8(truncatingIfNeeded: number)])
           rows.bool(true)
         }
       }

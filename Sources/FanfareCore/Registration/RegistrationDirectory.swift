@@ -1,4 +1,4 @@
-/// Looks up, lists, changes and expires registrations for people and backends.
+/// Looks up, lists and changes registrations for people and backends.
 ///
 /// Called by the front end. Durability and errors are as for `DeviceRegistry`.
 package protocol RegistrationDirectory: Sendable {
@@ -24,16 +24,6 @@ package protocol RegistrationDirectory: Sendable {
   /// `DeviceRegistry.install`.
   func revise(_ former: Registration, by request: DeviceRequest, at now: UnixTime) async throws
     -> Registration
-
-  /// Removes registrations in a slice with an earlier `Registration.seenAt`, or a `validUntil` that has passed, and
-  /// leaves tombstones.
-  ///
-  /// The registrations of one handle are removed together, in the slice or not: when none of them was seen since and is
-  /// still valid.
-  /// Examines at most `limit` registrations of the slice, 1 or more.
-  func expire(
-    seenBefore: UnixTime, hub: HubName, of slice: RegistrationSlice, limit: Int, at now: UnixTime
-  ) async throws -> ExpiryStep
 }
 
 /// A page of registrations.
@@ -45,19 +35,6 @@ package struct RegistrationPage: Hashable, Sendable {
 
   package init(registrations: [Registration], last: RegistrationID?) {
     self.registrations = registrations
-    self.last = last
-  }
-}
-
-/// The result of one step of expiring registrations.
-package struct ExpiryStep: Hashable, Sendable {
-  /// The number of removed registrations.
-  package let removed: Int
-  /// The last registration that was examined; nil at the end of the slice.
-  package let last: RegistrationID?
-
-  package init(removed: Int, last: RegistrationID?) {
-    self.removed = removed
     self.last = last
   }
 }

@@ -114,7 +114,7 @@ extension RegistryDatabase: DeviceRegistry {
   }
 }
 
-extension RegistryDatabase: RegistrationDirectory {
+extension RegistryDatabase: RegistrationDirectory, RegistrationExpiryStore {
   package func registration(ofInstallation installation: String, hub: HubName) async throws -> Registration? {
     guard installation.isStorable else { return nil }
     return try await read { try RegistrationTable($0, hub).registration(ofInstallation: installation) }

@@ -78,8 +78,7 @@ extension StoredRegistration {
       .hub(registration.hub), .id(registration.id), .text(registration.user),
       .integer(Int64(registration.storedPlatform)), .text(registration.address), .text(registration.heldInstallation),
       .texts(registration.tags), .time(registration.registeredAt), .time(registration.createdAt),
-      .time(registration.seenAt > registration.registeredAt ? registration.seenAt : nil),
-      .text(registration.profileText), .time(registration.validUntil),
+      .time(registration.laterSeenAt), .text(registration.profileText), .time(registration.validUntil),
     ]
   }
 
@@ -93,17 +92,13 @@ extension StoredRegistration {
     rows.text(registrations[place].user)
     rows.int2(registrations[place].storedPlatform)
     rows.text(registrations[place].address)
-    if let installation = registrations[place].heldInstallation { rows.text(installation) } else { rows.null() }
+    rows.text(registrations[place].heldInstallation)
     rows.texts(registrations[place].tags)
     rows.int8(registrations[place].registeredAt.milliseconds)
     rows.int8(registrations[place].createdAt.milliseconds)
-    if registrations[place].seenAt > registrations[place].registeredAt {
-      rows.int8(registrations[place].seenAt.milliseconds)
-    } else {
-      rows.null()
-    }
-    if let profile = registrations[place].profileText { rows.text(profile) } else { rows.null() }
-    if let end = registrations[place].validUntil { rows.int8(end.milliseconds) } else { rows.null() }
+    rows.int8(registrations[place].laterSeenAt?.milliseconds)
+    rows.text(registrations[place].profileText)
+    rows.int8(registrations[place].validUntil?.milliseconds)
   }
 
   /// Updates the registrations of a hub, from arrays of the values.
@@ -115,7 +110,7 @@ extension StoredRegistration {
       .ids(all.map(\.id)), .texts(all.map(\.user)), .int2s(all.map(\.storedPlatform)), .texts(all.map(\.address)),
       .texts(all.map(\.heldInstallation)), .texts(all.map { $0.tags.joined(separator: "\n") }),
       .int8s(all.map(\.registeredAt.milliseconds)), .int8s(all.map(\.createdAt.milliseconds)),
-      .int8s(all.map { $0.seenAt > $0.registeredAt ? $0.seenAt.milliseconds : nil }), .texts(all.map(\.profileText)),
+      .int8s(all.map(\.laterSeenAt?.milliseconds)), .texts(all.map(\.profileText)),
       .int8s(all.map(\.validUntil?.milliseconds)),
     ]
   }
@@ -140,6 +135,27 @@ extension StoredRegistration {
       ON CONFLICT (hub, id) DO UPDATE SET \(changes)
       """
   }
+}
+
+/// The values of columns that are not those of a member.
+extension Registration {
+  /// The address that is stored: no other registration of the hub has it.
+  var address: String {
+    profile?.template.map { TemplateRow.address(handle: handle, of: $0) } ?? handle
+  }
+
+  /// The platform that is stored.
+  var storedPlatform: Int16 { Int16(platform.code) + (isTemplate ? Int16(TemplateRow.firstCode) : 0) }
+
+  /// The installation whose native row this is: an installation has one.
+  /// That of a template or a tile is known by its tag.
+  var heldInstallation: String? { isPart ? nil : installation }
+
+  /// When the app was last seen, if that was after `registeredAt`.
+  var laterSeenAt: UnixTime? { seenAt > registeredAt ? seenAt : nil }
+
+  /// The profile as it is stored.
+  var profileText: String? { profile.map { String(decoding: JSONWriter.bytes(of: $0), as: UTF8.self) } }
 }
 
 /// A place claimed for a registration: its id, the row with that id, and the present holder of its handle.

@@ -40,21 +40,6 @@ extension Registration {
   /// Whether the registration exists for its template only.
   var isTemplate: Bool { profile?.template != nil }
 
-  /// The address that is stored: no other registration of the hub has it.
-  var address: String {
-    profile?.template.map { TemplateRow.address(handle: handle, of: $0) } ?? handle
-  }
-
-  /// The platform that is stored.
-  var storedPlatform: Int16 { Int16(platform.code) + (isTemplate ? Int16(TemplateRow.firstCode) : 0) }
-
-  /// The installation whose native row this is: an installation has one.
-  /// That of a template or a tile is known by its tag.
-  var heldInstallation: String? { isPart ? nil : installation }
-
-  /// The profile as it is stored.
-  var profileText: String? { profile.map { String(decoding: JSONWriter.bytes(of: $0), as: UTF8.self) } }
-
   /// The installation of a template or a tile.
   static func installation(in tags: [String]) -> String? {
     tags.first { $0.utf8.starts(with: Tag.installationPrefix.utf8) }

@@ -8,12 +8,9 @@ package import Store
 /// The registry's store: a local SQLite file, or a PostgreSQL database that many machines share.
 package struct RegistrySettings: Sendable {
   /// The requirements on a registration store.
-  package typealias Store = DeviceRegistry & RegistrationDirectory & RegistrationInquiry & SecurePayloadStore
-    & SendClaimStore
-    & BroadcastStore
-    & TombstoneStore
-    & ScheduledSendStore & RegistrationImportStore & PushQuotaStore & CallerQuotaStore & QuarantineStore
-    & APIKeyStore & TemplateStore
+  package typealias Store = DeviceRegistry & RegistrationDirectory & RegistrationExpiryStore & RegistrationInquiry
+    & SecurePayloadStore & SendClaimStore & BroadcastStore & TombstoneStore & ScheduledSendStore
+    & RegistrationImportStore & PushQuotaStore & CallerQuotaStore & QuarantineStore & APIKeyStore & TemplateStore
 
   /// The file, used if there is no database.
   package let path: String

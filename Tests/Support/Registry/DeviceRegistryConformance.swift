@@ -8,9 +8,9 @@ package import Testing
 /// which calls `promise.check` with a fresh, empty store.
 package struct DeviceRegistryConformance: Sendable, CustomStringConvertible {
   package typealias Store = DeviceRegistry & SecurePayloadStore & SendClaimStore & BroadcastStore
-    & RegistrationDirectory & RegistrationInquiry
-    & ScheduledSendStore & TombstoneStore & RegistrationImportStore
-    & PushQuotaStore & CallerQuotaStore & QuarantineStore & APIKeyStore & TemplateStore
+    & RegistrationDirectory & RegistrationExpiryStore & RegistrationInquiry & RegistrationImportStore
+    & ScheduledSendStore & TombstoneStore & PushQuotaStore & CallerQuotaStore & QuarantineStore & APIKeyStore
+    & TemplateStore
 
   /// All cases.
   package static let cases =

@@ -61,11 +61,6 @@ import Glibc
     isNull(row, column) ? nil : try integer(row, column)
   }
 
-  /// A `double precision`.
-  package func double(_ row: Int, _ column: Int32) throws(PostgreSQLError) -> Double {
-    Double(bitPattern: UInt64(bitPattern: try integer(row, column)))
-  }
-
   /// A `boolean`.
   package func bool(_ row: Int, _ column: Int32) throws(PostgreSQLError) -> Bool {
     let value = unsafe try bytes(row, column)
@@ -81,11 +76,6 @@ import Glibc
       UInt64(bigEndian: base.loadUnaligned(as: UInt64.self)),
       UInt64(bigEndian: base.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
     )
-  }
-
-  /// A `uuid` that may be NULL.
-  package func optionalUUID(_ row: Int, _ column: Int32) throws(PostgreSQLError) -> (high: UInt64, low: UInt64)? {
-    isNull(row, column) ? nil : try uuid(row, column)
   }
 
   /// A `text[]` of one dimension without NULLs.

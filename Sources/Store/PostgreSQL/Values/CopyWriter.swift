@@ -30,8 +30,10 @@ package struct CopyWriter: ~Copyable {
   /// A NULL in a column of any type.
   package mutating func null() { buffer.append(bigEndian: Int32(-1)) }
 
-  /// A `text` column.
-  package mutating func text(_ value: String) { buffer.append(counted: value.utf8) }
+  /// A `text` column; nil is NULL.
+  package mutating func text(_ value: String?) {
+    if let value { buffer.append(counted: value.utf8) } else { null() }
+  }
 
   /// A `text` column, as UTF-8 without NUL.
   package mutating func text(utf8 value: some Collection<UInt8>) { buffer.append(counted: value) }
@@ -50,8 +52,8 @@ package struct CopyWriter: ~Copyable {
     for value in values { text(value) }
   }
 
-  /// A `bytea` column.
-  package mutating func bytea(_ value: [UInt8]) { buffer.append(counted: value) }
+  /// A `bytea` column; nil is NULL.
+  package mutating func bytea(_ value: [UInt8]?) { if let value { buffer.append(counted: value) } else { null() } }
 
   /// A `smallint` column.
   package mutating func int2(_ value: Int16) { integer(value) }
@@ -59,8 +61,8 @@ package struct CopyWriter: ~Copyable {
   /// An `integer` column.
   package mutating func int4(_ value: Int32) { integer(value) }
 
-  /// A `bigint` column.
-  package mutating func int8(_ value: Int64) { integer(value) }
+  /// A `bigint` column; nil is NULL.
+  package mutating func int8(_ value: Int64?) { if let value { integer(value) } else { null() } }
 
   /// A `boolean` column.
   package mutating func bool(_ value: Bool) { integer(value ? 1 : 0 as UInt8) }
@@ -73,10 +75,7 @@ package struct CopyWriter: ~Copyable {
   }
 
   /// A column of any type that ``Parameter`` has.
-  package mutating func value(_ value: Parameter) {
-    guard let bytes = value.bytes else { return null() }
-    buffer.append(counted: bytes)
-  }
+  package mutating func value(_ value: Parameter) { bytea(value.bytes) }
 
   /// Sends the remaining rows and the end marker.
   mutating func finish() throws {

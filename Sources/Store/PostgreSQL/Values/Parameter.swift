@@ -12,7 +12,6 @@ package struct Parameter: Sendable {
     package static let int2 = Self(oid: 21, arrayOID: 1005)
     package static let int4 = Self(oid: 23, arrayOID: 1007)
     package static let text = Self(oid: 25, arrayOID: 1009)
-    package static let float8 = Self(oid: 701, arrayOID: 1022)
     package static let uuid = Self(oid: 2950, arrayOID: 2951)
   }
 
@@ -46,9 +45,6 @@ package struct Parameter: Sendable {
 
   /// `bigint`; nil is NULL.
   package static func int8(_ value: Int64?) -> Self { integer(.int8, value) }
-
-  /// `double precision`
-  package static func float8(_ value: Double) -> Self { integer(.float8, value.bitPattern) }
 
   /// `uuid`, as its two big-endian words.
   package static func uuid(high: UInt64, low: UInt64) -> Self {
