@@ -1,5 +1,4 @@
 package import FanfareCore
-import Store
 
 /// An operator's note that a problem of the audit at a place in the log is known.
 package struct Acknowledgement: Sendable, Hashable {
@@ -25,25 +24,4 @@ package protocol AcknowledgementStore: Sendable {
 
   /// Keeps one, instead of an earlier one of the same place. Creates the ledger if necessary. Throws `LedgerError`.
   func acknowledge(_ acknowledgement: Acknowledgement) async throws
-}
-
-/// The acknowledgements in the ledger's SQLite file, which the ledger may write at the same time.
-package struct SQLiteAcknowledgements: AcknowledgementStore {
-  private let configuration: LedgerStoreConfiguration
-
-  package init(_ configuration: LedgerStoreConfiguration) { self.configuration = configuration }
-
-  package func acknowledgements() async throws -> [Acknowledgement] {
-    try await LedgerReader(configuration).read { try LedgerQueries($0).acknowledgements() }
-  }
-
-  package func acknowledge(_ acknowledgement: Acknowledgement) async throws {
-    do {
-      let store = try LedgerFile.open(configuration)
-      try await store.write { try LedgerQueries($0).acknowledge(acknowledgement) }
-      store.close()
-    } catch {
-      throw LedgerFile.ledgerError(error)
-    }
-  }
 }

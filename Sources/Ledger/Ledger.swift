@@ -14,7 +14,7 @@ import Synchronization
 /// change nothing.
 final class Ledger: Service {
   private let configuration: LedgerConfiguration
-  private let store: any LedgerStorage
+  private let store: any LedgerStore
   private let consumer: Consumer
   private let clock: any WallClock
   private let logger: Logger
@@ -38,7 +38,7 @@ final class Ledger: Service {
   /// Creates a ledger; `run` starts it. Throws `RDKafkaError` when the consumer's configuration is invalid.
   /// `onRecorded` is called from the ledger's own task with each batch that has been written.
   init(
-    configuration: LedgerConfiguration, store: any LedgerStorage, clock: any WallClock = SystemWallClock(),
+    configuration: LedgerConfiguration, store: any LedgerStore, clock: any WallClock = SystemWallClock(),
     logger: Logger, spans: (any SpanSink)? = nil, onRecorded: (@Sendable (LedgerBatch) -> Void)? = nil
   ) throws {
     self.configuration = configuration

@@ -1,3 +1,6 @@
+import FanfareCore
+import Store
+
 /// A failure of a ledger's store or consumer. Contains no stored data.
 package struct LedgerError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The kind of failure.
@@ -28,4 +31,33 @@ package struct LedgerError: Error, Hashable, Sendable, CustomStringConvertible {
   }
 
   package var description: String { message }
+}
+
+extension LedgerError {
+  /// Runs a block on a ledger's store. Throws its errors as ledger errors, except those of the caller's own reads.
+  static func describing<Value>(_ body: () async throws -> Value) async throws -> Value {
+    do { return try await body() } catch let error as TooManyReads where error.hasCaller { throw error } catch {
+      throw LedgerError(describing: error)
+    }
+  }
+
+  /// Describes an error of a store. SQLite's message is left out, because it may contain stored data; its code does
+  /// not.
+  init(describing error: any Error) {
+    switch error {
+    case let error as LedgerError: self = error
+    case let error as StoreError where error == .mismatch: self = SendRow.damaged
+    case let error as StoreError:
+      self.init(
+        error.code == .unusable ? .unusable : error.code == .unmigrated ? .notThere : .unavailable, error.message)
+    case _ where Store.isDamage(error):
+      self.init(.unusable, "the ledger's file is damaged: \(Store.reason(of: error))")
+    // No such table; no such column.
+    case let error as PostgreSQLError where ["42P01", "42703"].contains(error.sqlState):
+      self.init(.notThere, "the ledger's tables have not been created or migrated yet")
+    case let error as PostgreSQLError where error.code == .configuration || error.code == .programming:
+      self.init(.unusableDatabase, "the ledger's database cannot be used: \(error)")
+    default: self.init(.unavailable, "the ledger cannot be used now: \(Store.reason(of: error))")
+    }
+  }
 }

@@ -9,7 +9,7 @@ import Synchronization
 /// group, so that other members get the partitions, and a new one starts when the store is back.
 package final class PatientLedger: Service {
   private let configuration: LedgerConfiguration
-  private let store: any LedgerStorage
+  private let store: any LedgerStore
   private let logger: Logger
   private let makeLedger: @Sendable () throws -> Ledger
   private let state: Mutex<State>
@@ -23,7 +23,7 @@ package final class PatientLedger: Service {
   /// Creates a ledger; `run` starts it. Throws `RDKafkaError` when the consumer's configuration is invalid.
   /// `onRecorded` is called with each batch that has been written; `spans` takes the spans of sampled sends.
   package init(
-    configuration: LedgerConfiguration, store: any LedgerStorage, clock: any WallClock = SystemWallClock(),
+    configuration: LedgerConfiguration, store: any LedgerStore, clock: any WallClock = SystemWallClock(),
     logger: Logger, spans: (any SpanSink)? = nil, onRecorded: (@Sendable (LedgerBatch) -> Void)? = nil
   ) throws {
     self.configuration = configuration

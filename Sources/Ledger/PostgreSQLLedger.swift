@@ -2,7 +2,6 @@ package import FanfareCore
 package import Logging
 package import RDKafka
 package import Store
-import Synchronization
 
 /// A ledger in a PostgreSQL database, shared by any number of ledgers and readers.
 ///
@@ -11,12 +10,9 @@ import Synchronization
 /// concurrent batches do not wait for one another.
 package final class PostgreSQLLedger: Sendable {
   private let configuration: PostgreSQLLedgerConfiguration
-  private let pool: PostgreSQLPool
-  /// The pool's own queue knows no callers.
-  private let reads: ReadGate
+  private let store: Store
   private let clock: any WallClock
   private let logger: Logger
-  private let hasTables = Mutex(false)
   private let days: DayPartitions
   private let writer: PostgreSQLBatchWriter
 
@@ -36,83 +32,56 @@ package final class PostgreSQLLedger: Sendable {
       "plan_cache_mode": "force_generic_plan",
     ]
     database.settings.merge(planning) { own, _ in own }
-    pool = try PostgreSQLPool(database, logger: logger)
-    reads = ReadGate(
-      "the ledger", slots: database.maximumConnections, waiting: database.maximumWaiting, patience: database.waitLimit)
-    days = DayPartitions(pool: pool, retention: configuration.retention, lockTimeout: configuration.lockTimeout)
+    store = try Store(database, name: "the ledger", LedgerTables.migration, readsMigrate: false, logger: logger)
+    days = DayPartitions(store: store, retention: configuration.retention, lockTimeout: configuration.lockTimeout)
     writer = PostgreSQLBatchWriter(
-      pool: pool, maximumDevices: configuration.maximumDevices, fewest: configuration.fewestAtOnce)
+      store: store, maximumDevices: configuration.maximumDevices, fewest: configuration.fewestAtOnce)
   }
 
   /// Closes the connections; every later call throws. Deinitialisation closes them, too.
-  package func close() {
-    pool.close()
-  }
+  package func close() { store.close() }
 
   package func read<Value: Sendable>(_ body: @escaping @Sendable (Session) throws -> Value) async throws -> Value {
-    do { return try await reads.run { try await pool.read { try body(Session(.postgreSQL($0))) } } } catch {
-      throw Self.ledgerError(error)
-    }
-  }
-
-  private func createTables() async throws {
-    guard !hasTables.withLock({ $0 }) else { return }
-    try await LedgerTables.migration.apply(to: pool)
-    hasTables.withLock { $0 = true }
-  }
-
-  private static func ledgerError(_ error: any Error) -> any Error {
-    switch error {
-    case let error as LedgerError: error
-    case let error as TooManyReads where error.hasCaller: error
-    case let error as TooManyReads: LedgerError(.unavailable, "the ledger cannot be used now: \(error)")
-    // No such table; no such column.
-    case let error as PostgreSQLError where ["42P01", "42703"].contains(error.sqlState):
-      LedgerError(.notThere, "the ledger's tables have not been created or migrated yet")
-    case let error as PostgreSQLError where error.code == .configuration || error.code == .programming:
-      LedgerError(.unusableDatabase, "the ledger's database cannot be used: \(error)")
-    default:
-      LedgerError(
-        .unavailable, "the ledger cannot be used now: \(error is PostgreSQLError ? "\(error)" : "\(type(of: error))")")
-    }
+    try await LedgerError.describing { try await store.read(body) }
   }
 }
 
-extension PostgreSQLLedger: QueriedLedger, LedgerStorage {
+extension PostgreSQLLedger: QueriedLedger, LedgerStore, AcknowledgementStore {
   package var maximumDevices: Int { configuration.maximumDevices }
   package var writesAtOnce: Int { 3 }
 
   package func write(_ batch: LedgerBatch) async throws -> Int {
     let plan = BatchPlan(batch)
-    do {
-      try await createTables()
+    return try await LedgerError.describing {
       let now = clock.now()
       if try await days.prepare(for: plan, at: now) {
         logger.warning(
           "A day's partition could not be created because its table is in use; the default partition takes its sends")
       }
       return try await writer.write(plan, at: now)
-    } catch {
-      throw Self.ledgerError(error)
     }
   }
 
   package func removeExpired() async {
     do { try await days.removeExpired() } catch is CancellationError {} catch {
-      logger.warning("Expired sends could not be removed", metadata: [LogKeys.error: "\(Self.ledgerError(error))"])
+      logger.warning(
+        "Expired sends could not be removed", metadata: [LogKeys.error: "\(LedgerError(describing: error))"])
     }
   }
 
+  /// Not in the batches' transactions: a later batch may commit first, and if the earlier one were then lost its
+  /// records would never be read again.
   package func reach(_ positions: [TopicPartition: Int64]) async throws {
-    do {
-      try await createTables()
-      try await writer.reach(positions)
-    } catch { throw Self.ledgerError(error) }
+    try await LedgerError.describing { try await store.write { try LedgerQueries($0).reach(positions) } }
   }
 
   package func positions() async throws -> [TopicPartition: Int64] {
-    do { try await createTables() } catch { throw Self.ledgerError(error) }
+    try await LedgerError.describing { try await store.migrate() }
     return try await read { try LedgerQueries($0).positions() }
+  }
+
+  package func acknowledge(_ acknowledgement: Acknowledgement) async throws {
+    try await LedgerError.describing { try await store.write { try LedgerQueries($0).acknowledge(acknowledgement) } }
   }
 }
 
@@ -135,20 +104,5 @@ package struct PostgreSQLLedgerConfiguration: Sendable {
 
   package init(database: PostgreSQLConfiguration) {
     self.database = database
-  }
-}
-
-extension PostgreSQLLedger: AcknowledgementStore {
-  package func acknowledgements() async throws -> [Acknowledgement] {
-    try await read { try LedgerQueries($0).acknowledgements() }
-  }
-
-  package func acknowledge(_ acknowledgement: Acknowledgement) async throws {
-    do {
-      try await createTables()
-      try await pool.transaction { try LedgerQueries(Session(.postgreSQL($0))).acknowledge(acknowledgement) }
-    } catch {
-      throw Self.ledgerError(error)
-    }
   }
 }

@@ -21,7 +21,7 @@ package enum LedgerRole {
 
   /// Creates the ledger without an operations server, and returns the store it writes.
   package static func services(_ runtime: Runtime, client: KafkaClientConfiguration) throws -> (
-    RoleServices, any LedgerStorage
+    RoleServices, any LedgerStore
   ) {
     let settings = runtime.settings
     let store = try settings.ledger.open(clock: runtime.clock, logger: runtime.logger)

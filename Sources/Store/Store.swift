@@ -20,6 +20,7 @@ package final class Store: Sendable {
   private let reads: ReadGate
   private let migration: SchemaMigration
   private let isMigrated: Atomic<Bool>
+  private let readsMigrate: Bool
 
   /// Opens a file and creates or migrates its tables. Blocks for up to about twice the busy timeout: call it before
   /// serving starts. `name` is that of the store in messages, such as `the registry`.
@@ -29,11 +30,14 @@ package final class Store: Sendable {
     reads = ReadGate(name, slots: max(1, configuration.readerCount), patience: configuration.busyTimeout)
     self.migration = migration
     isMigrated = Atomic(true)
+    readsMigrate = false
   }
 
-  /// A database, whose tables the first call creates or migrates. Throws only when the configuration is wrong.
+  /// A database, whose tables the first call creates or migrates; without `readsMigrate` the first that is no read.
+  /// Throws only when the configuration is wrong.
   package init(
-    _ configuration: PostgreSQLConfiguration, name: String, _ migration: SchemaMigration, logger: Logger
+    _ configuration: PostgreSQLConfiguration, name: String, _ migration: SchemaMigration, readsMigrate: Bool = true,
+    logger: Logger
   ) throws(PostgreSQLError) {
     engine = .postgreSQL(try PostgreSQLPool(configuration, logger: logger))
     // The pool's own queue knows no callers.
@@ -42,6 +46,7 @@ package final class Store: Sendable {
       patience: configuration.waitLimit)
     self.migration = migration
     isMigrated = Atomic(false)
+    self.readsMigrate = readsMigrate
   }
 
   /// Whether changes are made one after another, so that a purge may share their transaction.
@@ -62,7 +67,7 @@ package final class Store: Sendable {
     switch engine {
     case .sqlite(let file): return try await reads.run { try await file.read(body) }
     case .postgreSQL(let pool):
-      try await migrate()
+      if readsMigrate { try await migrate() }
       return try await reads.run { try await pool.read { try body(Session(.postgreSQL($0))) } }
     }
   }
@@ -75,10 +80,17 @@ package final class Store: Sendable {
   package func write<Value: Sendable>(_ body: @escaping @Sendable (Session) throws -> Value) async throws -> Value {
     switch engine {
     case .sqlite(let file): return try await file.write(commits: true, body)
-    case .postgreSQL(let pool):
-      try await migrate()
-      return try await pool.transaction { try body(Session(.postgreSQL($0))) }
+    case .postgreSQL: return try await transaction { try body(Session(.postgreSQL($0))) }
     }
+  }
+
+  /// Runs a block as one transaction like `write`, for what only PostgreSQL has. Throws for a file.
+  package func transaction<Value: Sendable>(
+    _ body: @escaping @Sendable (PostgreSQLConnection) throws -> Value
+  ) async throws -> Value {
+    guard case .postgreSQL(let pool) = engine else { throw StoreError(.unusable, "the store is a file") }
+    try await migrate()
+    return try await pool.transaction(body)
   }
 
   /// Throws when the store does not take changes. Writes nothing; a full disk of a database shows only in a write.

@@ -27,6 +27,14 @@ import Testing
       ])
   }
 
+  @Test func numberOfReasonsIsBounded() {
+    var counts = FailureCounts()
+    for number in 0..<100 { counts.add(1, to: .init(.fcm, .failed, reason: "r\(number)")) }
+    #expect(counts.entries.count == FailureCounts.maximumKinds + 1)
+    #expect(counts.entries.first?.kind.reason == FailureCounts.otherReason)
+    #expect(counts.entries.reduce(0) { $0 + $1.count } == 100)
+  }
+
   @Test func reportHasStateCountsAndDevices() async throws {
     try await Harness.run({ $0.history = ScriptedHistory(reports: [report()]) }) { app in
       let reply = try await app.request(.get, "/api/sends/\(id)")

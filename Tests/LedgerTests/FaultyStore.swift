@@ -6,10 +6,10 @@ import Synchronization
 
 /// A store with faults that a test switches on: it is unavailable, refuses writes, delays an answer, writes the second
 /// batch before the first, or never finishes a removal. Counts positions stored before their writes had ended.
-final class FaultyStore: LedgerStorage {
+final class FaultyStore: LedgerStore {
   static let unavailable = LedgerError(.unavailable, "the store is unavailable for the test")
 
-  private let store: LedgerStore
+  private let store: SQLiteLedger
   private let holdsFirstBatch: Bool
   private let removalNeverEnds: Bool
   private let delayedPositions: Int?
@@ -30,7 +30,7 @@ final class FaultyStore: LedgerStorage {
 
   /// The call of `positions` with the number `delayedPositions`, counted from 1, returns after `returnPositions()`.
   init(
-    _ store: LedgerStore, holdsFirstBatch: Bool = false, removalNeverEnds: Bool = false, delayedPositions: Int? = nil
+    _ store: SQLiteLedger, holdsFirstBatch: Bool = false, removalNeverEnds: Bool = false, delayedPositions: Int? = nil
   ) {
     self.store = store
     self.delayedPositions = delayedPositions

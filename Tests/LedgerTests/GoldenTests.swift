@@ -17,7 +17,7 @@ import Testing
     let file = GoldenFile("ledger.db")
     let directory = try TemporaryDirectory()
     if GoldenFile.isUpdating {
-      let store = try LedgerStore(directory.settings("new"), clock: Self.clock)
+      let store = try SQLiteLedger(directory.settings("new"), clock: Self.clock)
       try await Self.fill(store)
       store.close()
       // Fails if the file does not exist yet.
@@ -26,16 +26,16 @@ import Testing
     }
     let path = directory.path("old")
     try FileManager.default.copyItem(atPath: file.url.path, toPath: path)
-    let store = try LedgerStore(directory.settings("old"), clock: Self.clock)
+    let store = try SQLiteLedger(directory.settings("old"), clock: Self.clock)
     let schema = try Self.schema(of: path)
     try GoldenFile("ledger.txt").expect(try await Self.survey(store))
-    let reader = LedgerReader(directory.settings("old"))
+    let reader = SQLiteLedgerReader(directory.settings("old"))
     for number in Self.numbers {
       #expect(
         try await reader.report(of: Self.id(number), hub: .default) == store.report(of: Self.id(number), hub: .default))
     }
     store.close()
-    try LedgerStore(directory.settings("empty"), clock: Self.clock).close()
+    try SQLiteLedger(directory.settings("empty"), clock: Self.clock).close()
     #expect(try Self.schema(of: directory.path("empty")) == schema, "a new file has the same tables")
   }
 
@@ -96,7 +96,7 @@ import Testing
   private static func id(_ number: UInt64) -> SendID { SendID(high: 0x019F_0000_0000_7000, low: 1 << 63 + number) }
 
   /// Writes every kind of row to every table.
-  private static func fill(_ store: any LedgerStorage) async throws {
+  private static func fill(_ store: any LedgerStore) async throws {
     let (one, other) = (DispatchID(high: 1, low: 1), DispatchID(high: 2, low: 2))
     func later(_ number: UInt64) -> UnixTime { .start + .seconds(Int64(number)) }
     func end(
@@ -138,7 +138,7 @@ import Testing
   }
 
   /// All content, as the API reports it, as lines of text.
-  private static func survey(_ store: any LedgerStorage) async throws -> [String] {
+  private static func survey(_ store: any LedgerStore) async throws -> [String] {
     func text(_ counts: [Platform: [DeviceResult.Outcome: Int]]) -> String {
       Platform.allCases.flatMap { platform in
         DeviceResult.Outcome.allCases.compactMap { outcome in

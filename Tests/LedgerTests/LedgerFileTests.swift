@@ -19,82 +19,26 @@ import Testing
     return nil
   }
 
-  @Test func readerThrowsNotThereUntilTheFileExists() async throws {
-    let reader = LedgerReader(directory.settings())
-    #expect(await error { try await reader.check() }?.code == .notThere)
-    #expect(await error { _ = try await reader.report(of: id, hub: .default) }?.code == .notThere)
-    let store = try LedgerStore(directory.settings())
-    try await reader.check()
-    #expect(try await reader.report(of: id, hub: .default) == nil)
-    try await store.write([.send(Samples.send(id)), .status(Samples.status(id, devices: [Samples.device()]))])
-    #expect(try await reader.report(of: id, hub: .default) == (try await store.report(of: id, hub: .default)))
-    #expect(try await reader.totals(hub: .default).settled == 1)
-    // The file can still be read after its writer has closed it.
-    store.close()
-    #expect(try await LedgerReader(directory.settings()).totals(hub: .default).accepted == 1)
-  }
-
   @Test func readerReopensARecreatedFile() async throws {
-    let store = try LedgerStore(directory.settings())
+    let store = try SQLiteLedger(directory.settings())
     try await store.write([.send(Samples.send(id))])
-    let reader = LedgerReader(directory.settings())
+    let reader = SQLiteLedgerReader(directory.settings())
     #expect(try await reader.report(of: id, hub: .default) != nil)
     store.close()
     for suffix in ["", "-wal", "-shm"] where FileManager.default.fileExists(atPath: directory.path() + suffix) {
       try FileManager.default.removeItem(atPath: directory.path() + suffix)
     }
     #expect(await error { try await reader.check() }?.code == .notThere)
-    let second = try LedgerStore(directory.settings())
+    let second = try SQLiteLedger(directory.settings())
     #expect(try await reader.report(of: id, hub: .default) == nil)
     try await second.check()
-  }
-
-  @Test func fileBelongsToItsOwnerAlone() async throws {
-    let store = try LedgerStore(directory.settings())
-    try await store.write([.send(Samples.send(id))])
-    for suffix in ["", "-wal", "-shm"] {
-      let attributes = try FileManager.default.attributesOfItem(atPath: directory.path() + suffix)
-      #expect((attributes[.posixPermissions] as? Int) == 0o600, "\(suffix)")
-    }
-  }
-
-  @Test func fileThatIsDeletedIsNotWrittenOn() async throws {
-    let store = try LedgerStore(directory.settings())
-    try await store.write([.send(Samples.send(id))])
-    let moved = directory.path() + ".moved"
-    try FileManager.default.moveItem(atPath: directory.path(), toPath: moved)
-    #expect(await error { try await store.check() }?.code == .unavailable)
-    let refused = await error { _ = try await store.write([.send(Samples.send(.random()))]) }
-    #expect(refused?.code == .unavailable && refused?.message.contains("deleted or replaced") == true)
-    try FileManager.default.moveItem(atPath: moved, toPath: directory.path())
-    try await store.check()
-    #expect(try await store.totals(hub: .default).accepted == 1)
-  }
-
-  @Test func severalProcessesOpenANewFileAtOnce() async throws {
-    let settings = directory.settings()
-    let id = id
-    try await withThrowingTaskGroup { group in
-      for _ in 0..<6 {
-        group.addTask {
-          // On separate threads, because opening blocks.
-          try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-            Thread.detachNewThread { continuation.resume(with: Result { _ = try LedgerStore(settings) }) }
-          }
-        }
-      }
-      try await group.waitForAll()
-    }
-    let store = try LedgerStore(settings)
-    try await store.write([.send(Samples.send(id))])
-    #expect(try await store.totals(hub: .default).accepted == 1)
   }
 
   @Test func retentionRemovesAllRowsOfADeadLetteredSend() async throws {
     var settings = directory.settings()
     settings.retention = .seconds(86_400)
     let later = UnixTime.start + .seconds(3 * 86_400)
-    let store = try LedgerStore(settings, clock: ManualClock(at: later))
+    let store = try SQLiteLedger(settings, clock: ManualClock(at: later))
     try await store.write([
       .send(Samples.send(id)), .status(Samples.status(id, part: 0, of: 2)),
       .status(Samples.status(id, state: .deadLettered)),
@@ -111,30 +55,17 @@ import Testing
     #expect(try await rows() == [0, 0, 0])
   }
 
-  @Test func anotherApplicationsFileIsRefused() async throws {
+  /// The reasons are the store's.
+  @Test func unusableFileIsRefusedWithItsPath() async throws {
     let queue = try DatabaseQueue(path: directory.path())
     try await queue.write { db in try db.execute(sql: "CREATE TABLE recipes (name TEXT)") }
-    #expect(await error { _ = try LedgerStore(directory.settings()) }?.code == .unusable)
-    #expect(await error { try await LedgerReader(directory.settings()).check() }?.code == .unusable)
+    #expect(await error { try await SQLiteLedgerReader(directory.settings()).check() }?.code == .unusable)
     try Data("this is not a database, but it is as long as a header".utf8).write(
       to: URL(filePath: directory.path("text")))
-    #expect(await error { _ = try LedgerStore(directory.settings("text")) }?.code == .unusable)
-  }
-
-  @Test func laterReleasesFileIsRefused() async throws {
-    try LedgerStore(directory.settings()).close()
-    let queue = try DatabaseQueue(path: directory.path())
-    try await queue.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA user_version = 99") }
-    let refusal = try #require(await error { _ = try LedgerStore(directory.settings()) })
-    #expect(refusal.code == .unusable)
-    #expect(refusal.message.contains("later release (schema 99"))
-    #expect(await error { try await LedgerReader(directory.settings()).check() }?.code == .unusable)
-  }
-
-  @Test func errorNamesAMissingDirectory() async throws {
-    let settings = LedgerStoreConfiguration(path: directory.path("missing/ledger.sqlite"))
-    let failure = try #require(await error { _ = try LedgerStore(settings) })
-    #expect(failure.message.contains("missing/ledger.sqlite"))
+    for name in ["ledger.sqlite", "text", "missing/ledger.sqlite"] {
+      let refusal = await error { _ = try SQLiteLedger(directory.settings(name)) }
+      #expect(refusal?.code == .unusable && refusal?.message.contains(name) == true)
+    }
   }
 
   @Test func storedColumnsRoundTrip() {
@@ -156,26 +87,8 @@ import Testing
     for state in StatusRecord.State.allCases { #expect(StoredCode.state(StoredCode.code(state)) == state) }
   }
 
-  @Test func failedTransactionChangesNothing() async throws {
-    let store = try LedgerStore(directory.settings())
-    try await store.write([.send(Samples.send(id))])
-    let queue = try DatabaseQueue(path: directory.path())
-    try await queue.write { db in
-      try db.execute(
-        sql: "CREATE TRIGGER fail BEFORE UPDATE ON device_totals BEGIN SELECT RAISE(ABORT, 'disk'); END")
-    }
-    let other = SendID.timeOrdered(at: .start)
-    try await store.write([.status(Samples.status(other, devices: [Samples.device()]))])
-    let before = try await store.totals(hub: .default)
-    await #expect(throws: LedgerError.self) {
-      try await store.write([.status(Samples.status(id, devices: [Samples.device()]))])
-    }
-    #expect(try await store.totals(hub: .default) == before)
-    #expect(try await store.report(of: id, hub: .default)?.state == .accepted)
-  }
-
   @Test func everyQueryUsesAnIndex() async throws {
-    let store = try LedgerStore(directory.settings())
+    let store = try SQLiteLedger(directory.settings())
     try await store.write([.send(Samples.send(id))])
     let queue = try DatabaseQueue(path: directory.path())
     for (condition, index) in [
@@ -198,7 +111,7 @@ import Testing
     let clock = ManualClock(at: .start)
     var settings = directory.settings()
     settings.retention = .seconds(2 * 86_400)
-    let store = try LedgerStore(settings, clock: clock)
+    let store = try SQLiteLedger(settings, clock: clock)
     func advance(to time: UnixTime) async throws {
       clock.set(time)
       try await store.write([.send(Samples.send(SendID.timeOrdered(at: time), at: time))])
@@ -222,7 +135,7 @@ import Testing
     private var isReleased = false
 
     /// Checks the reader; a later job of this loop releases the lock that the reader waits for.
-    func check(_ reader: LedgerReader, releasing lock: DatabaseQueue) async throws {
+    func check(_ reader: SQLiteLedgerReader, releasing lock: DatabaseQueue) async throws {
       let check = Task { [self] in
         #expect(!isReleased, "the check has to start before the release")
         try await reader.check()
@@ -239,7 +152,7 @@ import Testing
   /// The front end reads reports on the event loops of its connections.
   @Test func openingTheFileDoesNotBlockTheCallersEventLoop() async throws {
     let directory = try TemporaryDirectory()
-    try LedgerStore(directory.settings()).close()
+    try SQLiteLedger(directory.settings()).close()
     // Until this connection is closed, all others wait for the busy timeout.
     var configuration = Configuration()
     configuration.prepareDatabase { db in try db.execute(sql: "PRAGMA locking_mode = EXCLUSIVE") }
@@ -247,10 +160,10 @@ import Testing
     try await lock.write { db in try db.execute(sql: "CREATE TABLE held (number INTEGER)") }
     var settings = directory.settings()
     settings.busyTimeout = .milliseconds(200)
-    let impatient = LedgerReader(settings)
+    let impatient = SQLiteLedgerReader(settings)
     await #expect(throws: LedgerError.self) { try await impatient.check() }
 
     settings.busyTimeout = .seconds(5)
-    try await Loop().check(LedgerReader(settings), releasing: lock)
+    try await Loop().check(SQLiteLedgerReader(settings), releasing: lock)
   }
 }

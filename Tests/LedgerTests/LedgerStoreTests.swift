@@ -5,10 +5,10 @@ import Testing
 
 @testable import Ledger
 
-/// The contract of `LedgerStorage`, for every store.
+/// The contract of `LedgerStore`, for every store.
 @Suite(.everyStore, .timeLimit(.minutes(2))) struct LedgerStoreTests {
   private let directory: TemporaryDirectory
-  private let store: any LedgerStorage
+  private let store: any LedgerStore
   private let id = SendID.timeOrdered(at: .start)
 
   init() throws {
@@ -29,6 +29,22 @@ import Testing
     #expect(totals.inFlight == 1)
   }
 
+  @Test func failedTransactionChangesNothing() async throws {
+    let end = Sample.status(Samples.status(id, devices: [Samples.device()]))
+    try await store.write([.send(Samples.send(id))])
+    try await TestStore.execute(
+      directory, sqlite: "CREATE TRIGGER refused BEFORE INSERT ON device_totals BEGIN SELECT RAISE(ABORT, 'disk'); END",
+      postgreSQL: "ALTER TABLE ledger_device_totals ADD CONSTRAINT refused CHECK (devices < 0) NOT VALID")
+    await #expect(throws: LedgerError.self) { try await store.write([end]) }
+    #expect(try await store.report(of: id, hub: .default)?.state == .accepted)
+    #expect(try await store.totals(hub: .default).settled == 0)
+    try await TestStore.execute(
+      directory, sqlite: "DROP TRIGGER refused",
+      postgreSQL: "ALTER TABLE ledger_device_totals DROP CONSTRAINT refused")
+    try await store.write([end])
+    #expect(try await store.totals(hub: .default).devices == [.apns: [.delivered: 1]])
+  }
+
   @Test func settledSendReportsEveryDevice() async throws {
     let devices = [
       Samples.device(), Samples.device(.fcm, .deviceGone, number: 2), Samples.device(.apns, .delivered, number: 3),
@@ -38,7 +54,7 @@ import Testing
     let report = try #require(try await store.report(of: id, hub: .default))
     #expect(report.state == .settled)
     #expect(report.settledAt == .start + .seconds(1))
-    #expect(report.devices == devices)
+    #expect(report.devices == devices && report.times == SendTimes())
     #expect(report.counts == [.apns: [.delivered: 2], .fcm: [.deviceGone: 1]])
     let totals = try await store.totals(hub: .default)
     #expect((totals.accepted, totals.settled, totals.inFlight) == (1, 1, 0))
@@ -69,13 +85,8 @@ import Testing
     let report = try #require(try await store.report(of: id, hub: .default))
     #expect(report.times == Self.times)
     #expect(report.devices == (deviceCount <= store.maximumDevices ? devices : nil))
+    #expect(report.counts == [.apns: [.delivered: deviceCount]])
     #expect(try await store.list(SendQuery(hub: .default)).sends.map(\.id) == [id])
-  }
-
-  @Test func recordWithoutTimesIsReportedWithoutThem() async throws {
-    try await store.write([.send(Samples.send(id))])
-    try await store.write([.status(Samples.status(id, devices: [Samples.device()]))])
-    #expect(try await store.report(of: id, hub: .default)?.times == SendTimes())
   }
 
   @Test func sendOfSeveralItemsHasTheFirstTimesAndTheLastAnswer() async throws {
@@ -114,14 +125,6 @@ import Testing
     #expect(totals.devices == [.apns: [.delivered: 5]])
   }
 
-  @Test func largeSendKeepsCountsOnly() async throws {
-    let devices = (0..<5).map { Samples.device(.wns, .delivered, number: $0) }
-    try await store.write([.send(Samples.send(id)), .status(Samples.status(id, devices: devices))])
-    let report = try #require(try await store.report(of: id, hub: .default))
-    #expect(report.devices == nil)
-    #expect(report.counts == [.wns: [.delivered: 5]])
-  }
-
   @Test func failuresAreCountedByReason() async throws {
     func failed(_ number: UInt64, _ reason: String = "BadDeviceToken") -> DeviceResult {
       DeviceResult(
@@ -151,14 +154,6 @@ import Testing
     #expect(try await failures(of: open) == ["apns rejected BadDeviceToken 4", "apns rejected PayloadTooLarge 2"])
     try await store.write([.status(Samples.status(open, part: 2, of: 3, attempt: attempt, devices: devices))])
     #expect(try await failures(of: open) == ["apns rejected BadDeviceToken 6", "apns rejected PayloadTooLarge 3"])
-  }
-
-  @Test func numberOfReasonsIsBounded() {
-    var counts = FailureCounts()
-    for number in 0..<100 { counts.add(1, to: .init(.fcm, .failed, reason: "r\(number)")) }
-    #expect(counts.entries.count == FailureCounts.maximumKinds + 1)
-    #expect(counts.entries.first?.kind.reason == FailureCounts.otherReason)
-    #expect(counts.entries.reduce(0) { $0 + $1.count } == 100)
   }
 
   @Test(arguments: [StatusRecord.State.noTarget, .expired, .deadLettered])
@@ -379,14 +374,6 @@ import Testing
     try await store.write([.status(Samples.status(id, part: 1, of: 2, attempt: attempt))])
     let totals = try await store.totals(hub: .default)
     #expect((totals.settled, totals.duplicates) == (1, 2))
-  }
-
-  @Test func audienceOfADeviceKeepsOnlyThePlatform() async throws {
-    let send = SendRequest(
-      id: id, acceptedAt: .start, audience: .device(.apns, handle: "c0ffee"),
-      content: Content(message: Message(body: "x")))
-    try await store.write([.send(send)])
-    #expect(try await store.report(of: id, hub: .default)?.audience == "device/apns")
   }
 
   @Test func textWithSpecialCharactersIsStored() async throws {

@@ -43,7 +43,7 @@ import Testing
   /// Runs a ledger until it has recorded `count` records, then shuts it down gracefully. Returns the number of records
   /// that it has recorded.
   private func run(
-    _ store: any LedgerStorage, group: String, until count: Int, deadline: Duration? = nil,
+    _ store: any LedgerStore, group: String, until count: Int, deadline: Duration? = nil,
     clock: any WallClock = SystemWallClock(), logger: Logger = TestKafka.quietLogger,
     while body: (PatientLedger) async throws -> Void = { _ in }
   ) async throws -> Int {
@@ -97,7 +97,7 @@ import Testing
       ProducerRecord(topic: topics.status, key: nil, value: Samples.send(.random()).encoded()),
       ProducerRecord(topic: topics.status, key: nil, value: []),
     ])
-    let store = try LedgerStore(directory.settings())
+    let store = try SQLiteLedger(directory.settings())
     let group = kafka.group()
     #expect(try await run(store, group: group, until: history.count + 3) == history.count + 3)
     let totals = try await store.totals(hub: .default)
@@ -113,7 +113,7 @@ import Testing
 
   @Test func crashBeforeTheCommitChangesNoCounts() async throws {
     try await produce(history)
-    let store = try LedgerStore(directory.settings())
+    let store = try SQLiteLedger(directory.settings())
     _ = try await run(store, group: kafka.group(), until: history.count)
     let totals = try await store.totals(hub: .default)
     // Another group has no committed offsets: the same file receives all records again.
@@ -126,9 +126,9 @@ import Testing
   @Test func newFileIsFilledFromTheLogDespiteCommittedOffsets() async throws {
     try await produce(history)
     let group = kafka.group()
-    let first = try LedgerStore(directory.settings("first"))
+    let first = try SQLiteLedger(directory.settings("first"))
     _ = try await run(first, group: group, until: history.count)
-    let second = try LedgerStore(directory.settings("second"))
+    let second = try SQLiteLedger(directory.settings("second"))
     #expect(try await run(second, group: group, until: history.count) == history.count)
     #expect(try await second.totals(hub: .default) == (try await first.totals(hub: .default)))
   }
@@ -136,11 +136,11 @@ import Testing
   @Test func lateRewindIsRepeatedByANewLedger() async throws {
     try await produce(history)
     let group = kafka.group()
-    let first = try LedgerStore(directory.settings("first"))
+    let first = try SQLiteLedger(directory.settings("first"))
     _ = try await run(first, group: group, until: history.count)
     // The second call is made for the assignment. It returns after the consumer has begun to read from the group's
     // offsets.
-    let second = FaultyStore(try LedgerStore(directory.settings("second")), delayedPositions: 2)
+    let second = FaultyStore(try SQLiteLedger(directory.settings("second")), delayedPositions: 2)
     let log = LogRecorder()
     let count = try await run(second, group: group, until: history.count, deadline: .seconds(1), logger: log.logger) {
       _ in
@@ -155,7 +155,7 @@ import Testing
 
   @Test func lagIsReportedFromTheFirstRecordUntilTheLedgerEnds() async throws {
     try await produce(history)
-    let store = FaultyStore(try LedgerStore(directory.settings()))
+    let store = FaultyStore(try SQLiteLedger(directory.settings()))
     store.refusesWrites = true
     let gauges = GaugeValues()
     let clock = ManualClock(at: SystemWallClock().now() + .seconds(86_400))
@@ -174,7 +174,7 @@ import Testing
     try await produce(history)
     var settings = directory.settings()
     settings.busyTimeout = .milliseconds(1)
-    let store = try LedgerStore(settings)
+    let store = try SQLiteLedger(settings)
     var lockable = Configuration()
     lockable.allowsUnsafeTransactions = true
     let other = try DatabaseQueue(path: settings.path, configuration: lockable)
@@ -199,7 +199,7 @@ import Testing
     // Records that arrive together form one batch; the second half arrives later and forms another.
     let samples = history
     try await produce(Array(samples.prefix(30)))
-    let store = FaultyStore(try LedgerStore(directory.settings()), holdsFirstBatch: true)
+    let store = FaultyStore(try SQLiteLedger(directory.settings()), holdsFirstBatch: true)
     let count = try await run(store, group: kafka.group(), until: samples.count) { _ in
       while !store.hasBegunWriting { await Task.yield() }
       try await produce(Array(samples.dropFirst(30)))
@@ -211,7 +211,7 @@ import Testing
 
   @Test func removalRunsBesideWritesAndIsCancelledAtTheEnd() async throws {
     try await produce(history)
-    let store = FaultyStore(try LedgerStore(directory.settings()), removalNeverEnds: true)
+    let store = FaultyStore(try SQLiteLedger(directory.settings()), removalNeverEnds: true)
     let count = try await run(store, group: kafka.group(), until: history.count) { _ in
       while !store.isRemovingExpired { await Task.yield() }
     }
@@ -221,7 +221,7 @@ import Testing
 
   @Test func ledgerWaitsForItsStoreAtTheStart() async throws {
     try await produce(history)
-    let store = FaultyStore(try LedgerStore(directory.settings()))
+    let store = FaultyStore(try SQLiteLedger(directory.settings()))
     store.isUnavailable = true
     let count = try await run(store, group: kafka.group(), until: history.count) { ledger in
       while ledger.readinessProblem != FaultyStore.unavailable.message { await Task.yield() }
@@ -232,7 +232,7 @@ import Testing
 
   @Test func ledgerRejoinsAfterItsStoreWasUnavailableAtAnAssignment() async throws {
     try await produce(history)
-    let store = FaultyStore(try LedgerStore(directory.settings()))
+    let store = FaultyStore(try SQLiteLedger(directory.settings()))
     // It answers the call that precedes joining the group, and is then unavailable for longer than an assignment
     // allows.
     store.availablePositions = 1
@@ -247,7 +247,7 @@ import Testing
   @Test func invalidConfigurationIsRefused() throws {
     var configuration = configuration(group: "g")
     configuration.consumer.client.properties = ["no.such.key": "x"]
-    let store = try LedgerStore(directory.settings())
+    let store = try SQLiteLedger(directory.settings())
     #expect(throws: RDKafkaError.self) {
       _ = try Ledger(configuration: configuration, store: store, logger: TestKafka.quietLogger)
     }
@@ -258,7 +258,7 @@ import Testing
     let configuration = LedgerConfiguration(
       client: kafka.client("ledger"), topics: Topics(prefix: "^("), group: kafka.group())
     let ledger = try PatientLedger(
-      configuration: configuration, store: try LedgerStore(directory.settings()), logger: TestKafka.quietLogger)
+      configuration: configuration, store: try SQLiteLedger(directory.settings()), logger: TestKafka.quietLogger)
     let error = await #expect(throws: LedgerError.self) { try await ledger.run() }
     #expect(error?.code == .consumer)
   }
@@ -269,14 +269,14 @@ import Testing
     try cluster.createTopics([TopicSpecification(name: topics.sends, partitions: 1)])
     let ledger = try PatientLedger(
       configuration: LedgerConfiguration(client: own.client("ledger"), topics: topics),
-      store: try LedgerStore(directory.settings()), logger: TestKafka.quietLogger)
+      store: try SQLiteLedger(directory.settings()), logger: TestKafka.quietLogger)
     try await ledger.checkKafka()
     try cluster.setBroker(isUp: false)
     await #expect(throws: RDKafkaError.self) { try await ledger.checkKafka() }
   }
 
   @Test func ledgerWithoutPartitionsIsNotReady() throws {
-    let store = try LedgerStore(directory.settings())
+    let store = try SQLiteLedger(directory.settings())
     let ledger = try Ledger(configuration: configuration(group: "g"), store: store, logger: TestKafka.quietLogger)
     #expect(ledger.readinessProblem == "the ledger's consumer group has not assigned it any partitions yet")
   }

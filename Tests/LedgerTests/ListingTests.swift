@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.everyStore, .timeLimit(.minutes(2))) struct ListingTests {
   private let directory: TemporaryDirectory
-  private let store: any LedgerStorage
+  private let store: any LedgerStore
 
   init() throws {
     directory = try TemporaryDirectory()

@@ -7,12 +7,12 @@ import Testing
 @Suite(.everyStore, .timeLimit(.minutes(2))) struct RetentionTests {
   private let day = Duration.seconds(86_400)
 
-  private func store(_ directory: TemporaryDirectory, _ clock: ManualClock) throws -> any LedgerStorage {
+  private func store(_ directory: TemporaryDirectory, _ clock: ManualClock) throws -> any LedgerStore {
     try TestStore.make(directory, retention: day * 2, clock: clock)
   }
 
   /// Sets the clock and writes a record of that time, because age is measured by the records' times.
-  private func advance(to time: UnixTime, _ store: any LedgerStorage, _ clock: ManualClock) async throws {
+  private func advance(to time: UnixTime, _ store: any LedgerStore, _ clock: ManualClock) async throws {
     clock.set(time)
     try await store.write([.send(Samples.send(SendID.timeOrdered(at: time), at: time))])
     await store.removeExpired()

@@ -54,7 +54,7 @@ enum Sample: Sendable {
   }
 }
 
-extension LedgerStorage {
+extension LedgerStore {
   /// Encodes the records, writes them as one batch and stores its positions, as a ledger without pending writes does.
   /// Returns the number of duplicates.
   @discardableResult

@@ -7,7 +7,7 @@ import Testing
 /// Records that stand for many pages of a broadcast, for every store.
 @Suite(.everyStore, .timeLimit(.minutes(2))) struct SpanTests {
   private let directory: TemporaryDirectory
-  private let store: any LedgerStorage
+  private let store: any LedgerStore
   private let id = SendID.timeOrdered(at: .start)
   private let attempt = DispatchID.random()
 

@@ -31,7 +31,7 @@ import Testing
 
   /// Expects the reports of single sends to add up to the totals.
   private func expectReports(
-    of history: History, in store: any LedgerStorage, hub: HubName, toAddUpTo totals: LedgerTotals
+    of history: History, in store: any LedgerStore, hub: HubName, toAddUpTo totals: LedgerTotals
   ) async throws {
     var (known, states) = (0, [SendReport.State: Int]())
     var devices = OutcomeCounts()

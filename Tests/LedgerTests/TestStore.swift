@@ -1,5 +1,6 @@
 import FanfareCore
 import Foundation
+import GRDB
 import Store
 import Support
 import Testing
@@ -22,8 +23,8 @@ final class TemporaryDirectory: Sendable {
 
   func path(_ name: String = "ledger.sqlite") -> String { url.appending(path: name).path }
 
-  func settings(_ name: String = "ledger.sqlite") -> LedgerStoreConfiguration {
-    var settings = LedgerStoreConfiguration(path: path(name))
+  func settings(_ name: String = "ledger.sqlite") -> SQLiteLedgerConfiguration {
+    var settings = SQLiteLedgerConfiguration(path: path(name))
     settings.maximumDevices = 4
     return settings
   }
@@ -38,11 +39,11 @@ enum TestStore {
   static func make(
     _ directory: TemporaryDirectory, number: Int = 0, retention: Duration = .seconds(30 * 86_400),
     clock: any WallClock = SystemWallClock()
-  ) throws -> any LedgerStorage {
+  ) throws -> any LedgerStore {
     guard let databases else {
       var settings = directory.settings("ledger-\(number).sqlite")
       settings.retention = retention
-      return try LedgerStore(settings, clock: clock)
+      return try SQLiteLedger(settings, clock: clock)
     }
     var settings = PostgreSQLLedgerConfiguration(database: databases[number])
     settings.maximumDevices = directory.settings().maximumDevices
@@ -50,6 +51,23 @@ enum TestStore {
     // Batches of one record use the general statement, larger ones the specialised statement.
     settings.fewestAtOnce = 2
     return try PostgreSQLLedger(settings, clock: clock, logger: TestPostgreSQL.quietLogger)
+  }
+
+  /// Opens the store with number 0 as another process does.
+  static func reader(_ directory: TemporaryDirectory) throws -> any QueriedLedger & SendHistory & AcknowledgementStore {
+    guard let databases else { return SQLiteLedgerReader(directory.settings("ledger-0.sqlite")) }
+    return try PostgreSQLLedger(
+      PostgreSQLLedgerConfiguration(database: databases[0]), logger: TestPostgreSQL.quietLogger)
+  }
+
+  /// Runs statements in the store with number 0.
+  static func execute(_ directory: TemporaryDirectory, sqlite: String, postgreSQL: String) async throws {
+    guard let databases else {
+      return try await DatabaseQueue(path: directory.path("ledger-0.sqlite")).write { try $0.execute(sql: sqlite) }
+    }
+    let pool = try PostgreSQLPool(databases[0], logger: TestPostgreSQL.quietLogger)
+    defer { pool.close() }
+    try await pool.withConnection { try $0.executeScript(postgreSQL) }
   }
 }
 

@@ -72,6 +72,10 @@ enum LedgerEntry: Sendable {
     /// The numbers of the work items.
     var range: Range<Int> { part..<part + span }
 
+    var storedState: Int16 { Int16(StoredCode.code(state)) }
+    var storedCounts: [UInt8]? { devices == nil ? tally.storedBytes : nil }
+    var storedDevices: [UInt8]? { devices.map(StoredDevices.bytes) }
+
     /// The stored form of `failures`; nil if they follow from `devices` or there are none.
     var storedFailures: [UInt8]? { devices == nil && !failures.isEmpty ? failures.storedBytes : nil }
 

@@ -99,25 +99,12 @@ struct BatchTransaction {
     let senders: [String?] = sends.map(\.storedSender)
     let audiences: [String?] = sends.map(\.storedAudience)
     let parts: [Int64?] = ends.map { $0 == nil ? 0 : 1 }
-    let states: [Int16?] = ends.map { end in end.map { Int16(StoredCode.code($0.state)) } }
-    let endTimes: [Int64?] = ends.map { $0?.settledAt.milliseconds }
-    let digests: [Int64?] = ends.map { $0?.digest }
-    let counts: [[UInt8]?] = ends.map { end in
-      guard let end, end.devices == nil else { return nil }
-      return end.tally.storedBytes
-    }
-    let devices: [[UInt8]?] = ends.map { $0?.devices.map(StoredDevices.bytes) }
-    let hubs: [String?] = sends.map { $0.key.hub.rawValue }
-    let ids = sends.map { (high: $0.key.id.high, low: $0.key.id.low) }
-    let days: [Int32?] = sends.map { $0.key.day }
     let changed = try connection.query(
       Self.upserting,
-      [
-        .texts(hubs), .uuids(ids), .int4s(days), .int8s(times), .bools(sends.map { $0.acceptance != nil }),
-        .texts(senders), .texts(audiences), .int8s(parts), .int2s(states), .int8s(endTimes), .int8s(digests),
-        .byteas(counts), .byteas(devices), .byteas(ends.map { $0?.storedFailures }),
-        .byteas(ends.map { $0?.storedTimes }), .int8s(sends.map { $0.hubKey }), .int8s(sends.map { $0.senderKey }),
-        .int8s(sends.map { $0.audienceKey }),
+      SendTable.parameters(sends.map(\.key)) + [
+        .int8s(times), .bools(sends.map { $0.acceptance != nil }), .texts(senders), .texts(audiences), .int8s(parts),
+      ] + SendTable.parameters(ends: ends) + [
+        .int8s(sends.map { $0.hubKey }), .int8s(sends.map { $0.senderKey }), .int8s(sends.map { $0.audienceKey }),
       ])
     var hasEnded = Array(repeating: false, count: sends.count)
     let index = Dictionary(zip(sends.lazy.map(\.key), sends.indices)) { first, _ in first }

@@ -13,7 +13,7 @@ final class DayPartitions: Sendable {
   /// The statement timeout for moving and removing sends.
   private static let timeout: Duration = .seconds(600)
 
-  private let pool: PostgreSQLPool
+  private let store: Store
   private let retention: Duration
   /// Sets `lock_timeout`: later statements queue behind one that waits for a lock.
   private let setLockTimeout: String
@@ -38,9 +38,9 @@ final class DayPartitions: Sendable {
   /// `slice` is the number of rows that one statement examines; between statements the work can be cancelled. `pause`
   /// is the backoff after a failure.
   init(
-    pool: PostgreSQLPool, retention: Duration, lockTimeout: Duration, slice: Int = 5000, pause: Duration = .seconds(30)
+    store: Store, retention: Duration, lockTimeout: Duration, slice: Int = 5000, pause: Duration = .seconds(30)
   ) {
-    self.pool = pool
+    self.store = store
     self.slice = slice
     self.pause = pause
     self.retention = retention
@@ -80,7 +80,7 @@ final class DayPartitions: Sendable {
 
   /// Creates a day's partition, unless it exists, and moves the day's sends there from the default partition.
   private func create(_ day: Int32) async throws {
-    try await pool.transaction { [setLockTimeout] connection in
+    try await store.transaction { [setLockTimeout] connection in
       try connection.executeScript(setLockTimeout)
       guard try connection.query(Self.insertDay, [.int4(day)]).affected == 1 else { return }
       let table = "ledger_sends_\(day)"
@@ -136,9 +136,8 @@ final class DayPartitions: Sendable {
     let oldest = newest + (.zero - retention)
     // The day of `oldest` still has younger sends.
     let first = BatchPlan.day(of: oldest)
-    let days = try await pool.read { connection in
-      let rows = try connection.query(Self.selectOldDays, [.int4(first)])
-      return try (0..<rows.count).map { Int32(try rows.integer($0, 0)) }
+    let days = try await store.read { session in
+      try session.all(Self.selectOldDays, [.integer(Int64(first))]) { Int32(try $0.integer(0)) }
     }
     var failure: PostgreSQLError?
     for day in days {
@@ -164,7 +163,7 @@ final class DayPartitions: Sendable {
     // Task.isCancelled is not available on the connection's thread.
     let cancellation = Cancellation()
     try await withTaskCancellationHandler {
-      try await pool.transaction { [self] connection in
+      try await store.transaction { [self] connection in
         try connection.executeScript(setLockTimeout)
         guard try connection.query(Self.deleteDay, [.int4(day)]).affected == 1 else { return }
         let table = "ledger_sends_\(day)"
@@ -200,7 +199,7 @@ final class DayPartitions: Sendable {
     var place: Place?
     repeat {
       try Task.checkCancellation()
-      place = try await pool.transaction { [self, place] connection in
+      place = try await store.transaction { [self, place] connection in
         try forEachSlice(
           "ledger_sends_rest", after: place,
           judging: "\(Self.isExpired(settledBefore: oldest)) OR accepted_at < \(openBefore.milliseconds)",
@@ -212,7 +211,7 @@ final class DayPartitions: Sendable {
       var removed = slice
       while removed == slice {
         try Task.checkCancellation()
-        removed = try await pool.transaction { [slice] connection in
+        removed = try await store.transaction { [slice] connection in
           try connection.execute(
             """
             DELETE FROM \(table) WHERE ctid = ANY (ARRAY(

@@ -11,7 +11,7 @@ final class PostgreSQLBatchWriter: Sendable {
   /// The number of batches whose sends are looked up before the `COPY`, after a `COPY` met an existing send.
   private static let batchesWithLookUp = 64
 
-  private let pool: PostgreSQLPool
+  private let store: Store
   private let maximumDevices: Int
   private let fewest: Int
   private let state = Mutex(State())
@@ -22,8 +22,8 @@ final class PostgreSQLBatchWriter: Sendable {
   }
 
   /// `fewest` is the fewest sends for which a specialised statement is used.
-  init(pool: PostgreSQLPool, maximumDevices: Int, fewest: Int) {
-    self.pool = pool
+  init(store: Store, maximumDevices: Int, fewest: Int) {
+    self.store = store
     self.maximumDevices = maximumDevices
     self.fewest = max(1, fewest)
   }
@@ -34,16 +34,10 @@ final class PostgreSQLBatchWriter: Sendable {
     let today = BatchPlan.day(of: now)
     let oldDays = plan.days.filter { $0 < today }.sorted()
     let left = try await insertNew(plan.sends, oldDays)
-    return try await pool.transaction { [self] connection in
+    return try await store.transaction { [self] connection in
       var transaction = try makeTransaction(connection, oldDays)
       return try transaction.write(left, settlingAtLeast: fewest)
     }
-  }
-
-  /// Stores positions. Not in the batches' transactions: a later batch may commit first, and if the earlier one were
-  /// then lost its records would never be read again.
-  func reach(_ positions: [TopicPartition: Int64]) async throws {
-    try await pool.transaction { try LedgerQueries(Session(.postgreSQL($0))).reach(positions) }
   }
 
   /// Inserts the new sends by `COPY`. Returns the records left. After a `COPY` has met an existing send, as after a
@@ -75,7 +69,7 @@ final class PostgreSQLBatchWriter: Sendable {
 
   /// Returns the indexes of the sends that existed already.
   private func copy(_ sends: [BatchPlan.Send], _ oldDays: [Int32], lookingUpFirst: Bool) async throws -> Set<Int> {
-    try await pool.transaction { [self] connection in
+    try await store.transaction { [self] connection in
       var transaction = try makeTransaction(connection, oldDays)
       let known = lookingUpFirst ? try SendTable.known(sends.map(\.key), on: connection) : []
       let new = known.isEmpty ? sends : sends.indices.filter { !known.contains($0) }.map { sends[$0] }

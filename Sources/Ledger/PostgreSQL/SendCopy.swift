@@ -21,9 +21,9 @@ enum SendCopy {
         rows.int8(send.acceptedAt.milliseconds)
         rows.bool(send.acceptance != nil)
         rows.int8(send.hubKey)
-        if let key = send.senderKey { rows.int8(key) } else { rows.null() }
+        rows.int8(send.senderKey)
         rows.int8(send.audienceKey)
-        if let sender = send.storedSender { rows.text(sender) } else { rows.null() }
+        rows.text(send.storedSender)
         rows.text(send.storedAudience)
         guard let end = send.end else {
           rows.int8(0)
@@ -31,13 +31,13 @@ enum SendCopy {
           continue
         }
         rows.int8(1)
-        rows.int2(Int16(StoredCode.code(end.state)))
+        rows.int2(end.storedState)
         rows.int8(end.settledAt.milliseconds)
         rows.int8(end.digest)
-        if end.devices == nil { rows.bytea(end.tally.storedBytes) } else { rows.null() }
-        if let devices = end.devices { rows.bytea(StoredDevices.bytes(devices)) } else { rows.null() }
-        if let failures = end.storedFailures { rows.bytea(failures) } else { rows.null() }
-        if let times = end.storedTimes { rows.bytea(times) } else { rows.null() }
+        rows.bytea(end.storedCounts)
+        rows.bytea(end.storedDevices)
+        rows.bytea(end.storedFailures)
+        rows.bytea(end.storedTimes)
       }
     }
   }

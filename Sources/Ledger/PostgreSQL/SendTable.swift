@@ -11,6 +11,18 @@ enum SendTable {
     ]
   }
 
+  /// The columns from `state` to `times` as arrays, for the records of sends of one item.
+  static func parameters(ends: [LedgerEntry.Settlement?]) -> [Parameter] {
+    let states: [Int16?] = ends.map { $0?.storedState }
+    let times: [Int64?] = ends.map { $0?.settledAt.milliseconds }
+    let digests: [Int64?] = ends.map { $0?.digest }
+    return [
+      .int2s(states), .int8s(times), .int8s(digests), .byteas(ends.map { $0?.storedCounts }),
+      .byteas(ends.map { $0?.storedDevices }), .byteas(ends.map { $0?.storedFailures }),
+      .byteas(ends.map { $0?.storedTimes }),
+    ]
+  }
+
   private static let select = PreparedStatement(
     """
     SELECT \(SendRow.columns) FROM unnest($1, $2, $3) WITH ORDINALITY AS k (hub, id, day, number),
@@ -43,19 +55,8 @@ enum SendTable {
   static func settle(
     _ ends: [(key: BatchPlan.Key, end: LedgerEntry.Settlement)], of day: Int32, on connection: PostgreSQLConnection
   ) throws -> [Bool] {
-    let hubs: [String?] = ends.map { $0.key.hub.rawValue }
-    let ids = ends.map { (high: $0.key.id.high, low: $0.key.id.low) }
-    let states: [Int16?] = ends.map { Int16(StoredCode.code($0.end.state)) }
-    let times: [Int64?] = ends.map { $0.end.settledAt.milliseconds }
-    let digests: [Int64?] = ends.map { $0.end.digest }
-    let counts: [[UInt8]?] = ends.map { $0.end.devices == nil ? $0.end.tally.storedBytes : nil }
-    let devices: [[UInt8]?] = ends.map { $0.end.devices.map(StoredDevices.bytes) }
     let rows = try connection.query(
-      settling,
-      [
-        .int4(day), .texts(hubs), .uuids(ids), .int2s(states), .int8s(times), .int8s(digests), .byteas(counts),
-        .byteas(devices), .byteas(ends.map(\.end.storedFailures)), .byteas(ends.map(\.end.storedTimes)),
-      ])
+      settling, [.int4(day)] + parameters(ends.map(\.key)).dropLast() + parameters(ends: ends.map(\.end)))
     // NULL means that all of them were open, the usual case.
     guard !rows.isNull(0, 0) else { return Array(repeating: true, count: ends.count) }
     var wereOpen = Array(repeating: false, count: ends.count)

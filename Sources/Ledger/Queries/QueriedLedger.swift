@@ -21,6 +21,11 @@ extension QueriedLedger {
     try await read { try LedgerQueries($0).totals(hub: hub) }
   }
 
+  /// All of them; see `AcknowledgementStore`.
+  package func acknowledgements() async throws -> [Acknowledgement] {
+    try await read { try LedgerQueries($0).acknowledgements() }
+  }
+
   /// Throws `LedgerError` when there is no ledger yet or it cannot be read.
   package func check() async throws { try await read { try LedgerQueries($0).check() } }
 }

@@ -16,7 +16,7 @@ package struct LedgerSettings: Sendable {
     @Setting(standard, \.retention, days: 1...3650, "how long a settled send can be looked up") var retentionDays
   }
 
-  private static let standard = LedgerStoreConfiguration(path: "fanfare-ledger.sqlite")
+  private static let standard = SQLiteLedgerConfiguration(path: "fanfare-ledger.sqlite")
   static let keys = SettingsSection(
     "ledger", Keys(),
     // A send to more devices is nearly always a broadcast, whose outcomes are read as counts.
@@ -40,20 +40,20 @@ package struct LedgerSettings: Sendable {
   /// Opens the store that the ledger writes.
   ///
   /// Throws when the file is unusable. Connects to a database on first use.
-  func open(clock: any WallClock, logger: Logger) throws -> any LedgerStorage {
+  func open(clock: any WallClock, logger: Logger) throws -> any LedgerStore {
     if let database = try database(role: "ledger", clock: clock, logger: logger) { return database }
     LocalFile.warnIfExposed(store.path, logger: logger)
-    return try LedgerStore(store, clock: clock)
+    return try SQLiteLedger(store, clock: clock)
   }
 
   /// The history that the front end reads. The store need not exist yet.
   func history(logger: Logger) throws -> any SendHistory {
-    try database(role: "api", clock: SystemWallClock(), logger: logger) ?? LedgerReader(store)
+    try database(role: "api", clock: SystemWallClock(), logger: logger) ?? SQLiteLedgerReader(store)
   }
 
   /// The acknowledged problems of the audit, in the same store. The store need not exist yet.
   package func acknowledgements(logger: Logger) throws -> any AcknowledgementStore {
-    try database(role: "audit", clock: SystemWallClock(), logger: logger) ?? SQLiteAcknowledgements(store)
+    try database(role: "audit", clock: SystemWallClock(), logger: logger) ?? SQLiteLedgerReader(store)
   }
 
   private func database(role: String, clock: any WallClock, logger: Logger) throws -> PostgreSQLLedger? {

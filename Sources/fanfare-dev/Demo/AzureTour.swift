@@ -44,7 +44,7 @@ struct AzureTour: Sendable {
   let door: Door
   let frontEnd: FrontEnd
   let simulator: PushSimulator
-  let ledger: any LedgerStorage
+  let ledger: any LedgerStore
   /// The environment of commands.
   let environment: [String: String]
   let directory: URL

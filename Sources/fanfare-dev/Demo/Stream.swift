@@ -14,7 +14,7 @@ struct Stream: Sendable {
   let users: Int
   let api: APIClient
   let simulator: PushSimulator
-  let ledger: any LedgerStorage
+  let ledger: any LedgerStore
 
   /// The progress of posting.
   private final class Posting: Sendable {

@@ -14,7 +14,7 @@ struct Tour: Sendable {
   let frontEnd: FrontEnd
   let operations: OperationsServer
   let simulator: PushSimulator
-  let ledger: any LedgerStorage
+  let ledger: any LedgerStore
   let endpoints: SimulatorEndpoints
   let checks: [any ReadinessCheck]
 

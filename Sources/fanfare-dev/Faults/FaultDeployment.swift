@@ -107,7 +107,7 @@ actor FaultDeployment {
     } else {
       environment["FANFARE_REGISTRY_PATH"] = path("registry.sqlite")
       environment["FANFARE_LEDGER_PATH"] = path("ledger/ledger.sqlite")
-      history = LedgerReader(LedgerStoreConfiguration(path: path("ledger/ledger.sqlite")))
+      history = SQLiteLedgerReader(SQLiteLedgerConfiguration(path: path("ledger/ledger.sqlite")))
       schema = nil
     }
     self.environment = environment

@@ -26,5 +26,5 @@ protocol FaultHistory: SendHistory {
   func totals(hub: HubName) async throws -> LedgerTotals
 }
 
-extension LedgerReader: FaultHistory {}
+extension SQLiteLedgerReader: FaultHistory {}
 extension PostgreSQLLedger: FaultHistory {}

@@ -164,7 +164,7 @@ final class BenchPipeline: Sendable {
   ) async throws -> Value {
     let ledger = rig.path("ledger.sqlite")
     // The front end is ready only when a ledger has created its file.
-    _ = try LedgerStore(LedgerStoreConfiguration(path: ledger))
+    _ = try SQLiteLedger(SQLiteLedgerConfiguration(path: ledger))
     let authentication = htpasswd.map { "method: htpasswd, file: \($0)" } ?? "method: demo"
     let api = try rig.startRole(
       "api", isEmbedded: isEmbedded,

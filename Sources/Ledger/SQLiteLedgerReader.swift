@@ -3,11 +3,11 @@ import FanfareCore
 package import Store
 import Synchronization
 
-/// A read-only view of a ledger's SQLite file, for other processes such as the front end.
+/// A ledger's SQLite file for processes that only read it, such as the front end, or note acknowledgements.
 ///
-/// The file need not exist yet: until it does, every call throws `LedgerError` with `notThere`.
-package final class LedgerReader: Sendable {
-  private let configuration: LedgerStoreConfiguration
+/// The file need not exist yet: until it does, every read throws `LedgerError` with `notThere`.
+package final class SQLiteLedgerReader: Sendable {
+  private let configuration: SQLiteLedgerConfiguration
   private let opened = Mutex<Opened?>(nil)
   /// Opening and checking the file blocks, up to the busy timeout where another process holds a lock. Callers run on
   /// event loops, which must not block.
@@ -21,17 +21,13 @@ package final class LedgerReader: Sendable {
   }
 
   /// Creates a reader; the first call opens the file.
-  package init(_ configuration: LedgerStoreConfiguration) {
+  package init(_ configuration: SQLiteLedgerConfiguration) {
     self.configuration = configuration
-    reads = ReadGate("the ledger", slots: LedgerFile.readers, patience: configuration.busyTimeout)
+    reads = ReadGate("the ledger", slots: SQLiteLedgerConfiguration.readers, patience: configuration.busyTimeout)
   }
 
   package func read<Value: Sendable>(_ body: @escaping @Sendable (Session) throws -> Value) async throws -> Value {
-    do {
-      return try await reads.run { try await store().read(body) }
-    } catch let error as TooManyReads where error.hasCaller {
-      throw error
-    } catch { throw LedgerFile.ledgerError(error) }
+    try await LedgerError.describing { try await reads.run { try await store().read(body) } }
   }
 
   private func store() async throws -> Store {
@@ -50,11 +46,20 @@ package final class LedgerReader: Sendable {
       guard identity != nil else {
         throw LedgerError(.notThere, "there is no ledger at \(configuration.path) yet")
       }
-      let store = try LedgerFile.open(configuration, isReadOnly: true)
+      let store = try configuration.open(isReadOnly: true)
       opened = Opened(store: store, identity: identity)
       return store
     }
   }
 }
 
-extension LedgerReader: QueriedLedger, SendHistory {}
+extension SQLiteLedgerReader: QueriedLedger, SendHistory, AcknowledgementStore {
+  /// The ledger may write the file at the same time.
+  package func acknowledge(_ acknowledgement: Acknowledgement) async throws {
+    try await LedgerError.describing {
+      let store = try configuration.open()
+      try await store.write { try LedgerQueries($0).acknowledge(acknowledgement) }
+      store.close()
+    }
+  }
+}

@@ -6,7 +6,7 @@ import Store
 ///
 /// A send of one item whose two records come in order costs one statement for each. All other records are applied to a
 /// `SendRow`.
-struct BatchWriter {
+struct SQLiteBatchWriter {
   private let session: Session
   private let maximumDevices: Int
   private var hubs: [HubName: Int64] = [:]
@@ -91,9 +91,8 @@ struct BatchWriter {
       let settled = try session.run(
         Self.settle,
         key + [
-          .integer(Int64(StoredCode.code(settlement.state))), .time(settlement.settledAt),
-          .integer(settlement.digest), .bytes(settlement.devices == nil ? settlement.tally.storedBytes : nil),
-          .bytes(settlement.devices.map(StoredDevices.bytes)), .bytes(settlement.storedFailures),
+          .integer(Int64(settlement.storedState)), .time(settlement.settledAt), .integer(settlement.digest),
+          .bytes(settlement.storedCounts), .bytes(settlement.storedDevices), .bytes(settlement.storedFailures),
           .bytes(settlement.storedTimes),
         ])
       if settled == 1 {
