@@ -60,85 +60,6 @@ import Testing
     _ = try await temporary.registry.complete(application(id, "alice", "01"), at: clock.now())
   }
 
-  @Test func tombstonesHaveCauseAndTimeUntilTheyExpire() async throws {
-    let temporary = try TemporaryRegistry { $0.tombstoneLifetime = .seconds(3600) }
-    let registry = temporary.registry
-    var ids: [RegistrationID] = []
-    for handle in ["01", "02", "03", "04"] {
-      ids.append(try await registry.issue(hub: .default, handle: nil, at: clock.now()))
-      _ = try await registry.complete(application(ids[ids.count - 1], "alice", handle), at: clock.now())
-    }
-    clock.advance(by: .seconds(1))
-    let then = clock.now()
-    try await registry.remove(ids[0], hub: .default, user: "alice", at: then)
-    _ = try await registry.complete(application(ids[3], "alice", "02"), at: then)
-    let verdict = DeadDevice(hub: .default, registration: ids[2], handle: "03", since: nil, reason: "Unregistered")
-    #expect(try await registry.drop([verdict], at: then) == [ids[2]])
-    let expected = [
-      Tombstone(cause: .removed, detail: "", at: then), Tombstone(cause: .merged, detail: ids[3].description, at: then),
-      Tombstone(cause: .dead, detail: "Unregistered", at: then), nil,
-    ]
-    for (id, tombstone) in zip(ids, expected) {
-      #expect(try await registry.tombstone(of: id, hub: .default) == tombstone)
-    }
-    let all = zip(ids, expected).compactMap { id, tombstone in
-      tombstone.map { BuriedRegistration(registration: id, tombstone: $0) }
-    }.sorted { $0.registration.description < $1.registration.description }
-    func list(
-      since: UnixTime = UnixTime(milliseconds: 0), cause: Tombstone.Cause? = nil, after last: BuriedRegistration? = nil,
-      limit: Int = 10, hub: HubName = .default
-    ) async throws -> [BuriedRegistration] {
-      try await registry.tombstones(hub: hub, since: since, cause: cause, after: last, limit: limit)
-    }
-    #expect(try await list() == all)
-    #expect(try await list(limit: 2) == Array(all.prefix(2)))
-    #expect(try await list(after: all[1]) == [all[2]])
-    #expect(try await list(after: all[2]).isEmpty)
-    #expect(try await list(cause: .dead) == all.filter { $0.tombstone.cause == .dead })
-    #expect(try await list(since: then) == all)
-    #expect(try await list(since: then + .milliseconds(1)).isEmpty)
-    #expect(try await list(hub: try #require(HubName("other"))).isEmpty)
-    clock.advance(by: .seconds(3601))
-    _ = try await registry.issue(hub: .default, handle: nil, at: clock.now())
-    #expect(try await registry.tombstone(of: ids[0], hub: .default) == nil)
-    #expect(try await registry.registration(ids[3], hub: .default) != nil)
-  }
-
-  @Test func expiredRowsArePurgedInBoundedSteps() async throws {
-    let temporary = try TemporaryRegistry()
-    let registry = temporary.registry
-    let pending = Purge.batch + Purge.batch / 2
-    try await registry.write { session in
-      let table = RegistrationTable(session, .default)
-      for _ in 0..<pending { try table.insertPending(.random(), handle: nil, at: clock.now()) }
-    }
-    let kept = try await registry.issue(hub: .default, handle: nil, at: clock.now() + .seconds(10))
-    try await registry.store("p", id: .random(), hub: .default, recipient: "bob", expiresAt: clock.now() + .seconds(5))
-    let claim = SendClaim(
-      hub: .default, key: Array(repeating: 1, count: 32), request: Array(repeating: 2, count: 32),
-      at: clock.now() + .seconds(-5))
-    _ = try await registry.claim(claim, lifetime: .seconds(60))
-    func rows(_ table: String) async throws -> Int? {
-      try await registry.readFile { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table)") }
-    }
-    #expect(try await rows("registrations") == pending + 1)
-    clock.advance(by: .seconds(3600))
-    // Each of these calls also issues an id of its own.
-    _ = try await registry.issue(hub: .default, handle: nil, at: clock.now())
-    #expect(try await rows("registrations") == pending - Purge.batch + 2)
-    #expect(try await rows("secure_payloads") == 0)
-    #expect(try await rows("send_claims") == 0)
-    _ = try await registry.issue(hub: .default, handle: nil, at: clock.now())
-    #expect(try await rows("registrations") == 3, "a full batch is followed by another purge")
-    clock.advance(by: .seconds(30))
-    _ = try await registry.issue(hub: .default, handle: nil, at: clock.now())
-    #expect(try await rows("registrations") == 4, "purges at most once a minute")
-    clock.advance(by: .seconds(31))
-    _ = try await registry.issue(hub: .default, handle: nil, at: clock.now())
-    #expect(try await rows("registrations") == 4)
-    await expect(.gone) { try await registry.complete(application(kept, "alice", "01"), at: clock.now()) }
-  }
-
   @Test(arguments: [SQLiteAudienceLookup.byTag, SQLiteAudienceLookup.byTagWithProfile])
   func tagLookUpNeverScans(sql: String) async throws { try await expectSearch(sql) }
 
@@ -193,41 +114,52 @@ import Testing
     #expect(isWhole, "\(plan)")
   }
 
-  @Test func errorsNeverContainAHandle() async throws {
-    let mark = "fade0fface"
+  @Test func finishedChangeSurvivesACrash() async throws {
     let temporary = try TemporaryRegistry()
-    let registry = temporary.registry
-    let id = try await registry.issue(hub: .default, handle: mark, at: clock.now())
-    _ = try await registry.complete(application(id, "alice", mark), at: clock.now())
-    var errors = CollectedErrors()
-    await errors.collect { try await registry.complete(application(id, "bob", mark + "00"), at: clock.now()) }
-    await errors.collect {
-      try await registry.complete(application(id, "bob", mark, tags: ["username:\(mark)"]), at: clock.now())
-    }
-    await errors.collect {
-      try await registry.complete(application(id, "bob", mark, tags: ["\(mark) \0"]), at: clock.now())
-    }
-    await errors.collect { try await registry.complete(application(id, "\(mark):", mark), at: clock.now()) }
-    await errors.collect { try await registry.remove(id, hub: .default, user: mark, at: clock.now()) }
-    // Without its tables every statement fails, with the handle among the arguments.
-    try await registry.writeFile { db in
-      try db.execute(sql: "ALTER TABLE registrations RENAME TO r; ALTER TABLE tags RENAME TO t")
-    }
-    await errors.collect { try await registry.issue(hub: .default, handle: mark, at: clock.now()) }
-    await errors.collect { try await registry.resolve([query(.device(.apns, handle: mark)), query(.user(mark))]) }
-    // A constraint violation: the handle gets a second holder.
-    try await registry.writeFile { db in
-      try db.execute(sql: "CREATE TABLE tags (x); ALTER TABLE r RENAME TO registrations")
-    }
-    await errors.collect {
-      try await registry.writeFile { db in
-        try db.execute(
-          sql: "INSERT INTO registrations (hub, id, handle, registered_at, expires_at) VALUES ('default', ?, ?, 0, 0)",
-          arguments: [Data(RegistrationID.random().bytes), mark])
+    let id = try await temporary.registry.issue(hub: .default, handle: nil, at: clock.now())
+    let stored = try await temporary.registry.complete(application(id, "alice", "ab01"), at: clock.now())
+    // A crash leaves the files as they are, with nothing closed.
+    let source = temporary.configuration.path
+    let copy = source + ".after-crash"
+    for suffix in ["", "-wal"] { try FileManager.default.copyItem(atPath: source + suffix, toPath: copy + suffix) }
+    let reopened = try RegistryDatabase(SQLiteRegistryConfiguration(path: copy))
+    #expect(try await reopened.registration(id, hub: .default) == stored)
+    // 2 is FULL: the log is synced at every commit.
+    #expect(try await reopened.writeFile { db in try Int.fetchOne(db, sql: "PRAGMA synchronous") } == 2)
+    reopened.close()
+    #expect(
+      try await RegistryDatabase(SQLiteRegistryConfiguration(path: copy)).registration(id, hub: .default) == stored)
+  }
+
+  @Test func lockHeldTooLongMakesTheRegistryUnavailable() async throws {
+    let temporary = try TemporaryRegistry()
+    let id = try await temporary.registry.issue(hub: .default, handle: nil, at: clock.now())
+    let stored = try await temporary.registry.complete(application(id, "alice", "ab01"), at: clock.now())
+    var impatience = temporary.configuration
+    impatience.busyTimeout = .milliseconds(20)
+    let impatient = try RegistryDatabase(impatience)
+    var settings = Configuration()
+    settings.allowsUnsafeTransactions = true
+    let holder = try DatabaseQueue(path: temporary.configuration.path, configuration: settings)
+    try await holder.writeWithoutTransaction { db in try db.beginTransaction(.immediate) }
+    await expect(.unavailable) { try await impatient.check() }
+    await expect(.unavailable) { try await impatient.complete(application(id, "alice", "cd02"), at: clock.now()) }
+    #expect(try await impatient.registration(id, hub: .default) == stored, "readers need no lock")
+    try await holder.writeWithoutTransaction { db in try db.commit() }
+    try await temporary.registry.check()
+  }
+
+  @Test func cancelledCallChangesNothing() async throws {
+    let temporary = try TemporaryRegistry()
+    let id = try await temporary.registry.issue(hub: .default, handle: nil, at: clock.now())
+    await withTaskGroup(of: Void.self) { group in
+      group.cancelAll()
+      group.addTask {
+        await expect(.unavailable) {
+          try await temporary.registry.complete(application(id, "alice", "ab01"), at: clock.now())
+        }
       }
     }
-    registry.close()
-    await errors.collect { try await registry.issue(hub: .default, handle: mark, at: clock.now()) }
-    errors.expect(count: 9, without: mark)
+    #expect(try await temporary.registry.registration(id, hub: .default) == nil)
   }
 }

@@ -9,29 +9,17 @@ import Testing
 
 /// Long random histories of changes by apps and services, with few users and handles, so that they conflict.
 @Suite(.timeLimit(.minutes(2))) struct RandomHistoryTests {
-  @Test(arguments: [1, 2, 3] as [UInt64])
-  func historyLeavesOneHolderPerHandleAndItsTags(seed: UInt64) async throws {
-    let temporary = try TemporaryRegistry()
-    try await live(with: temporary.registry, seed: seed) {
-      try await temporary.registry.readFile { db in
-        try GRDB.Row.fetchAll(db, sql: "SELECT registration, tag FROM tags").map { row in
-          TagRow(registration: try #require(RegistrationID(bytes: row[0] as Data)), tag: Array((row[1] as String).utf8))
-        }
-      }
-    }
-  }
+  private static let tagRows = PreparedStatement("SELECT registration, tag FROM tags")
 
-  @Test(TestPostgreSQL.isAvailable, arguments: [1, 2, 3] as [UInt64])
-  func historyLeavesOneHolderPerHandleInPostgreSQL(seed: UInt64) async throws {
-    try await withPostgreSQLRegistry { registry, _ in
+  @Test(arguments: RegistryEngine.available, [1, 2, 3] as [UInt64])
+  func historyLeavesOneHolderPerHandleAndItsTags(engine: RegistryEngine, seed: UInt64) async throws {
+    try await engine.withRegistry { registry, _ in
       try await live(with: registry, seed: seed) {
-        try await registry.readDatabase { connection in
-          let rows = try connection.execute("SELECT registration, tag FROM tags")
-          return try (0..<rows.count).map { row in
-            TagRow(registration: try rows.identifier(row, 0), tag: try rows.raw(row, 1))
-          }
+        try await registry.read { session in
+          try session.all(Self.tagRows) { TagRow(registration: try $0.id(0), tag: Array(try $0.text(1).utf8)) }
         }
       }
+      guard engine == .postgreSQL else { return }
       // The tables of handles and installations also match the registrations.
       let strays = try await registry.readDatabase { connection in
         try connection.execute(

@@ -7,47 +7,9 @@ import Testing
 
 @testable import Registry
 
-/// Several machines that share one PostgreSQL database, as two registries.
+/// What only PostgreSQL has: clients at the same moment, and plans.
 @Suite(TestPostgreSQL.isAvailable, .timeLimit(.minutes(2))) struct SharedDatabaseTests {
   private let clock = ManualClock()
-
-  @Test func changeInOneRegistryIsSeenByTheOther() async throws {
-    try await withPostgreSQLRegistry { one, configuration in
-      let other = try await RegistryDatabase(configuration, logger: TestPostgreSQL.quietLogger)
-      try await expectSharedChanges(one, other, at: clock.now())
-      other.close()
-    }
-  }
-
-  @Test func concurrentClaimsOfAHandleLeaveOneHolder() async throws {
-    try await withPostgreSQLRegistry { one, configuration in
-      let stores = [one, try await RegistryDatabase(configuration, logger: TestPostgreSQL.quietLogger)]
-      let users = (0..<16).map { "user\($0)" }
-      var ids: [String: RegistrationID] = [:]
-      for user in users { ids[user] = try await one.issue(hub: .default, handle: nil, at: clock.now()) }
-      try await withThrowingTaskGroup { group in
-        for (number, user) in users.enumerated() {
-          let application = application(try #require(ids[user]), user, "ab01")
-          group.addTask { _ = try await stores[number % 2].complete(application, at: clock.now()) }
-          let installation = DeviceRequest(
-            installation: "i-\(number % 3)", hub: .default, user: "user0", platform: .fcm, handle: "t\(number % 4)")
-          // Errors are ignored: the installation may belong to another user by now, which is refused.
-          group.addTask { _ = try? await stores[(number + 1) % 2].install(installation, at: clock.now()) }
-        }
-        try await group.waitForAll()
-      }
-      let holders = try await one.resolve([query(.device(.apns, handle: "AB01"))])[0]
-      let owned = try await stores[1].resolve(users.map { query(.user($0)) })
-      #expect(holders.count == 1)
-      #expect(owned.flatMap(\.self).filter { $0.platform == .apns } == holders)
-      var merged = 0
-      for id in ids.values where try await one.tombstone(of: id, hub: .default)?.cause == .merged { merged += 1 }
-      #expect(merged == users.count - 1)
-      let answers = try await one.resolve((0..<4).map { query(.device(.fcm, handle: "t\($0)")) })
-      #expect(answers.allSatisfy { $0.count <= 1 } && Set(answers.flatMap(\.self)).count <= 3)
-      stores[1].close()
-    }
-  }
 
   @Test func templateWaitsForAClaimOfItsHandle() async throws {
     try await withPostgreSQLRegistry { registry, configuration in
@@ -106,21 +68,6 @@ import Testing
       profile: DeviceProfile(template: template), isTrusted: true)
   }
 
-  @Test func concurrentStartsAllFindTheTables() async throws {
-    try await TestPostgreSQL.withSchema { configuration in
-      try await withThrowingTaskGroup { group in
-        for _ in 0..<6 {
-          group.addTask {
-            let registry = try await RegistryDatabase(configuration, logger: TestPostgreSQL.quietLogger)
-            try await registry.check()
-            registry.close()
-          }
-        }
-        try await group.waitForAll()
-      }
-    }
-  }
-
   @Test func installationRegisteredDuringAnImportIsKept() async throws {
     try await withPostgreSQLRegistry { registry, configuration in
       // The handle is stored, so the batch reads the rows before it writes.
@@ -172,57 +119,6 @@ import Testing
       #expect(try await listed.registrations == [])
       #expect(try await installed == nil)
       #expect(try await holding.targets.isEmpty)
-    }
-  }
-
-  @Test func expiredRowsArePurgedInBoundedSteps() async throws {
-    try await withPostgreSQLRegistry { registry, _ in
-      for number in 0..<3 { _ = try await registry.issue(hub: .default, handle: "h\(number)", at: clock.now()) }
-      let kept = try await registry.issue(hub: .default, handle: nil, at: clock.now())
-      let stored = try await registry.complete(application(kept, "alice", "01"), at: clock.now())
-      try await registry.store(
-        "p", id: .random(), hub: .default, recipient: "bob", expiresAt: clock.now() + .seconds(5))
-      func rows() async throws -> [Int64] {
-        try await registry.readDatabase { connection in
-          try ["registrations", "handles", "secure_payloads", "tombstones"].map {
-            try connection.execute("SELECT count(*) FROM \($0)").integer(0, 0)
-          }
-        }
-      }
-      #expect(try await rows() == [4, 4, 1, 0])
-      clock.advance(by: .seconds(3600))
-      _ = try await registry.issue(hub: .default, handle: nil, at: clock.now())
-      #expect(try await rows() == [2, 1, 0, 0])
-      #expect(try await registry.registration(kept, hub: .default) == stored)
-    }
-  }
-
-  @Test func tombstonesAreListedByTimeAndThenById() async throws {
-    try await withPostgreSQLRegistry { registry, _ in
-      var ids: [RegistrationID] = []
-      for handle in ["01", "02", "03"] {
-        ids.append(try await registry.issue(hub: .default, handle: nil, at: clock.now()))
-        _ = try await registry.complete(application(ids[ids.count - 1], "alice", handle), at: clock.now())
-      }
-      try await registry.remove(ids[0], hub: .default, user: "alice", at: clock.now() + .seconds(1))
-      try await registry.remove(ids[1], hub: .default, user: "alice", at: clock.now())
-      let verdict = DeadDevice(hub: .default, registration: ids[2], handle: "03", since: nil, reason: "Unregistered")
-      #expect(try await registry.drop([verdict], at: clock.now()) == [ids[2]])
-      func list(
-        since: UnixTime = UnixTime(milliseconds: 0), cause: Tombstone.Cause? = nil,
-        after last: BuriedRegistration? = nil,
-        limit: Int = 10, hub: HubName = .default
-      ) async throws -> [BuriedRegistration] {
-        try await registry.tombstones(hub: hub, since: since, cause: cause, after: last, limit: limit)
-      }
-      let all = try await list()
-      #expect(all.map(\.registration) == ids[1...].sorted() + [ids[0]])
-      #expect(try await list(limit: 2) == Array(all.prefix(2)))
-      #expect(try await list(after: all[0], limit: 1) == [all[1]])
-      #expect(try await list(after: all[2]).isEmpty)
-      #expect(try await list(cause: .dead).map(\.registration) == [ids[2]])
-      #expect(try await list(since: clock.now() + .seconds(1)) == [all[2]])
-      #expect(try await list(hub: try #require(HubName("other"))).isEmpty)
     }
   }
 
@@ -308,29 +204,6 @@ import Testing
       #expect(!plan.contains { $0.contains("Seq Scan") }, "\(plan)")
       #expect(plan.contains { $0.contains("Index Cond") && $0.contains("tag = ANY") }, "\(plan)")
       #expect(plan.contains { $0.contains("Index Cond") && $0.contains("handle = ANY") }, "\(plan)")
-    }
-  }
-
-  @Test func errorsNeverContainAHandle() async throws {
-    let mark = "fade0fface"
-    try await withPostgreSQLRegistry { registry, _ in
-      let id = try await registry.issue(hub: .default, handle: mark, at: clock.now())
-      _ = try await registry.complete(application(id, "alice", mark), at: clock.now())
-      var errors = CollectedErrors()
-      await errors.collect { try await registry.complete(application(id, "bob", mark + "00"), at: clock.now()) }
-      await errors.collect { try await registry.remove(id, hub: .default, user: mark, at: clock.now()) }
-      await errors.collect {
-        try await registry.writeDatabase { connection in
-          _ = try connection.execute(
-            "INSERT INTO handles SELECT hub, handle, registration, platform, registered_at FROM handles")
-        }
-      }
-      _ = try await registry.readDatabase { try $0.execute("ALTER TABLE handles RENAME TO h").affected }
-      await errors.collect { try await registry.issue(hub: .default, handle: mark, at: clock.now()) }
-      await errors.collect { try await registry.resolve([query(.device(.apns, handle: mark)), query(.user(mark))]) }
-      registry.close()
-      await errors.collect { try await registry.issue(hub: .default, handle: mark, at: clock.now()) }
-      errors.expect(count: 6, without: mark)
     }
   }
 }

@@ -1,6 +1,4 @@
 import FanfareCore
-import Foundation
-import GRDB
 import Store
 import Support
 import Synchronization
@@ -12,27 +10,13 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct UnreadableSendTests {
   private let clock = ManualClock()
 
-  @Test func unreadableSendIsMarkedInSQLite() async throws {
-    let temporary = try TemporaryRegistry()
-    try await check(temporary.registry) { damaged in
-      try await temporary.registry.writeFile { db in
-        try db.execute(
-          sql: "UPDATE scheduled_sends SET record = X'7B7D' WHERE id = ?", arguments: [Data(damaged.bytes)])
-      }
-    }
+  private static let damage = PreparedStatement("UPDATE scheduled_sends SET record = ?1 WHERE id = ?2")
+
+  @Test(arguments: RegistryEngine.available) func unreadableSendIsMarked(engine: RegistryEngine) async throws {
+    try await engine.withRegistry { registry, _ in try await check(registry) }
   }
 
-  @Test(TestPostgreSQL.isAvailable) func unreadableSendIsMarkedInPostgreSQL() async throws {
-    try await withPostgreSQLRegistry { registry, _ in
-      try await check(registry) { damaged in
-        _ = try await registry.writeDatabase { connection in
-          try connection.execute("UPDATE scheduled_sends SET record = '{}' WHERE id = $1", [.id(damaged)]).affected
-        }
-      }
-    }
-  }
-
-  private func check(_ store: any ScheduledSendStore, damage: (SendID) async throws -> Void) async throws {
+  private func check(_ store: RegistryDatabase) async throws {
     let now = clock.now()
     let sends = (0..<3).map { number in
       ScheduledSend(
@@ -42,7 +26,7 @@ import Testing
         scheduledAt: now)
     }
     try await store.hold(sends, at: now)
-    try await damage(sends[0].send.id)
+    _ = try await store.write { try $0.run(Self.damage, [.bytes(Array("{}".utf8)), .id(sends[0].send.id)]) }
     let (later, named) = (now + .seconds(10), Named())
     let due = try await store.takeDue(2, for: .random(), until: later + .seconds(30), at: later) { named.append($1) }
     #expect(due == [sends[1]])

@@ -40,22 +40,52 @@ import Testing
   }
 
   private func withStore(_ engine: Engine, _ body: (Store) async throws -> Void) async throws {
+    try await withStores(engine) { open in
+      let store = try open()
+      defer { store.close() }
+      try await body(store)
+    }
+  }
+
+  /// Runs a test with a function that opens a new store, again and again.
+  private func withStores(
+    _ engine: Engine, _ body: (_ open: @escaping @Sendable () throws -> Store) async throws -> Void
+  ) async throws {
     switch engine {
     case .sqlite:
       let path = FileManager.default.temporaryDirectory.appending(path: "store-\(UUID())").path
-      let store = try Store(SQLiteConfiguration(path: path, label: "test"), name: "the store", Self.migration)
       let result: Result<Void, any Error>
-      do { result = .success(try await body(store)) } catch { result = .failure(error) }
-      store.close()
+      do {
+        try await body { try Store(SQLiteConfiguration(path: path, label: "test"), name: "the store", Self.migration) }
+        result = .success(())
+      } catch { result = .failure(error) }
       for suffix in ["", "-wal", "-shm"] where FileManager.default.fileExists(atPath: path + suffix) {
         try FileManager.default.removeItem(atPath: path + suffix)
       }
       try result.get()
     case .postgreSQL:
       try await TestPostgreSQL.withSchema { configuration in
-        let store = try Store(configuration, name: "the store", Self.migration, logger: TestPostgreSQL.quietLogger)
-        defer { store.close() }
-        try await body(store)
+        try await body {
+          try Store(configuration, name: "the store", Self.migration, logger: TestPostgreSQL.quietLogger)
+        }
+      }
+    }
+  }
+
+  @Test(arguments: engines) func concurrentStartsAllFindTheTables(engine: Engine) async throws {
+    for _ in 0..<5 {
+      try await withStores(engine) { open in
+        try await withThrowingTaskGroup { group in
+          for _ in 0..<6 {
+            group.addTask {
+              let store = try open()
+              defer { store.close() }
+              try await store.check()
+              #expect(try await store.read { try $0.first(Self.name, [.text(""), .id(Self.id(1))]) { _ in } } == nil)
+            }
+          }
+          try await group.waitForAll()
+        }
       }
     }
   }
