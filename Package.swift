@@ -28,7 +28,6 @@ let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let nioEmbedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
 let nioExtras: Target.Dependency = .product(name: "NIOExtras", package: "swift-nio-extras")
 let nioHTTP1: Target.Dependency = .product(name: "NIOHTTP1", package: "swift-nio")
-let nioHTTPTypesHTTP1: Target.Dependency = .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras")
 let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
 let nioSSL: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
 let nioTLS: Target.Dependency = .product(name: "NIOTLS", package: "swift-nio")
@@ -95,8 +94,8 @@ let package = Package(
     .target(
       name: "HTTPServer",
       dependencies: [
-        "HTTP2", collections, httpTypes, logging, metrics, nioCore, nioExtras, nioHTTP1, nioHTTPTypesHTTP1, nioPosix,
-        nioSSL, nioTLS, serviceLifecycle, swiftASN1, x509,
+        "HTTP2", collections, httpTypes, logging, metrics, nioCore, nioExtras, nioPosix, nioSSL, nioTLS,
+        serviceLifecycle, swiftASN1, x509,
       ],
       swiftSettings: house),
 
@@ -246,7 +245,9 @@ let package = Package(
       name: "HTTP2Tests",
       dependencies: ["HTTP2", "Support", logging, nioCore, nioPosix, nioSSL],
       swiftSettings: house),
-    .testTarget(name: "HTTPServerTests", dependencies: ["HTTPServer", httpTypes], swiftSettings: house),
+    .testTarget(
+      name: "HTTPServerTests",
+      dependencies: ["FanfareCore", "HTTPServer", httpTypes, nioCore, nioEmbedded, nioHTTP1], swiftSettings: house),
     .testTarget(name: "TwoLaneQueueTests", dependencies: ["TwoLaneQueue"], swiftSettings: house),
     .testTarget(
       name: "FanfareCoreTests", dependencies: ["FanfareCore", "Hooks", "Operations", "Support", yams],
@@ -378,7 +379,7 @@ if Context.environment["FANFARE_FUZZ"] != nil {
       dependencies: [
         "Console", "FanfareCore", "FrontEnd", "HTTP2", "HTTPServer", "Ledger", "Operations", "RDKafka", "Registry",
         "Worker",
-        httpTypes, nioCore, nioEmbedded, nioHTTP1,
+        httpTypes, nioCore, nioEmbedded,
       ],
       path: "Tests/Fuzz",
       exclude: ["Corpus", "records.dict"],

@@ -87,6 +87,12 @@ package struct HTTP2Headers: Sendable {
     return values
   }
 
+  /// The end of the last value.
+  package var end: Int { storage.count }
+
+  /// The value at a place.
+  package func text(at place: Range<Int>) -> String { String(decoding: storage[place], as: UTF8.self) }
+
   /// The field that begins at `cursor`, which moves to the next one; nil at the end.
   func field(at cursor: inout Int) -> Field? {
     guard cursor < storage.count else { return nil }

@@ -37,8 +37,8 @@ package final class ClientConnection: Sendable {
 
   /// The address of the client of a request: the peer, or the client that a trusted proxy names in the value of
   /// `X-Forwarded-For`.
-  package func client(forwardedFor: String?) -> ClientAddress {
-    isProxy ? proxies.client(in: forwardedFor, behind: peer) : peer
+  package func client(forwardedFor: @autoclosure () -> String?) -> ClientAddress {
+    isProxy ? proxies.client(in: forwardedFor(), behind: peer) : peer
   }
 
   /// The client's certificate in DER, verified by TLS. Set before the first request.
@@ -143,7 +143,8 @@ final class ConnectionTable: Sendable {
       // that the gate has accepted but not added to the table yet is a stranger, too.
       let areKnown = all.count >= accepted && all.allSatisfy(\.isKnown)
       return all.compactMap { connection -> (connection: ClientConnection, since: NIODeadline)? in
-        guard connection !== added, areKnown || !connection.isKnown else { return nil }
+        // A closed one is removed only after the gate has learnt of it and asks for another.
+        guard connection !== added, connection.channel.isActive, areKnown || !connection.isKnown else { return nil }
         return connection.idle.map { (connection: connection, since: $0) }
       }
     }

@@ -5,8 +5,6 @@ package import NIOCore
 package struct Exchange: Sendable {
   package let method: HTTPRequest.Method
   package let target: RequestTarget
-  /// The value of `Host` or `:authority`.
-  package let authority: String?
   package let headers: RequestFields
   package let body: RequestBody
   package let bodyLength: BodyLength
@@ -26,18 +24,21 @@ package struct Exchange: Sendable {
   package var parameters = PathParameters()
 
   init(
-    _ method: HTTPRequest.Method, _ target: RequestTarget, authority: String?, headers: RequestFields,
-    body: RequestBody, length: BodyLength, on connection: ClientConnection, slot: AnswerSlot?
+    _ method: HTTPRequest.Method, _ target: RequestTarget, headers: RequestFields, body: RequestBody,
+    length: BodyLength, on connection: ClientConnection, slot: AnswerSlot?
   ) {
-    (self.method, self.target, self.authority, self.headers) = (method, target, authority, headers)
+    (self.method, self.target, self.headers) = (method, target, headers)
     (self.body, bodyLength, self.connection, self.slot) = (body, length, connection, slot)
   }
 
   /// The path without its query, escapes as they were sent.
   package var path: Substring { target.path }
 
+  /// The value of `Host` or `:authority`.
+  package var authority: String? { headers.host }
+
   /// The address of the client: the peer, or the client that a trusted proxy names.
-  package var clientAddress: ClientAddress { connection.client(forwardedFor: headers.key.forwardedFor) }
+  package var clientAddress: ClientAddress { connection.client(forwardedFor: headers.forwardedFor) }
 
   /// Whether the client speaks TLS, with this server or with a proxy in front of it.
   package var isSecure: Bool { connection.isSecure || connection.isProxy }

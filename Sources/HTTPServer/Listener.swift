@@ -1,7 +1,6 @@
 package import Logging
 package import NIOCore
 import NIOExtras
-import NIOHTTP1
 import NIOPosix
 import ServiceLifecycle
 

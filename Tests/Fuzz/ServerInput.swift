@@ -1,7 +1,6 @@
 import HTTPTypes
 import NIOCore
 import NIOEmbedded
-import NIOHTTP1
 
 @testable import HTTPServer
 
@@ -33,24 +32,46 @@ struct ServerInput {
   static func receiveHTTP2(_ input: [UInt8]) { ServerInput().receiveHTTP2(input) }
 
   private func receiveHTTP1(_ input: [UInt8]) {
-    var decoder = NIOHTTPDecoderLimitConfiguration()
-    (decoder.maxHeaderFieldSize, decoder.maxHeaderListSize, decoder.maxHeaderFieldCount) = (4096, 8192, 64)
+    Self.comparePieces(input.dropFirst())
     let requests = HTTP1Connection(
-      connection,
+      connection, parser: HTTP1Parser(limits: Self.parserLimits),
       limits: HTTP1Connection.Limits(wholeBodySize: 4096, bodyTimeout: .seconds(10), maximumDiscard: 65_536),
       budgets: budgets, life: life, application: Answering())
-    let pipeline = channel.pipeline.syncOperations
     // Fails only on a closed channel.
-    guard
-      (try? pipeline.addHandler(ByteToMessageHandler(HTTPRequestDecoder(limitConfiguration: decoder)))) != nil,
-      (try? pipeline.addHandler(requests)) != nil
-    else { return }
+    guard (try? channel.pipeline.syncOperations.addHandler(requests)) != nil else { return }
     receive([], input) {
       while requests.handover.take() != nil {
         _ = requests.answer(Self.head, body: ByteBuffer(bytes: [1, 2]), to: 0)
       }
     }
     precondition(requests.context == nil, "a closed connection keeps its handlers")
+  }
+
+  private static let parserLimits = HTTP1Parser.Limits(fieldSize: 4096, size: 8192, count: 64)
+
+  /// What the parser reads must not depend on the pieces that it gets.
+  private static func comparePieces(_ input: ArraySlice<UInt8>) {
+    func read(_ size: Int) -> (heads: [String], body: [UInt8], fault: RequestFault?) {
+      var (parser, buffer, rest) = (HTTP1Parser(limits: parserLimits), ByteBuffer(), input)
+      var (heads, body): ([String], [UInt8]) = ([], [])
+      do throws(RuleViolation) {
+        while !rest.isEmpty {
+          buffer.writeBytes(rest.prefix(size))
+          rest = rest.dropFirst(size)
+          while let part = try parser.next(&buffer) {
+            switch part {
+            case .head(let head): heads.append("\(head.method) \(head.target) \(head.fields.all) \(body.count)")
+            case .body(let bytes): body += bytes.readableBytesView
+            case .end: heads.append("end \(body.count)")
+            }
+          }
+        }
+      } catch {
+        return (heads, body, error.fault)
+      }
+      return (heads, body, nil)
+    }
+    precondition(read(1) == read(.max), "the result depends on the pieces")
   }
 
   private func receiveHTTP2(_ input: [UInt8]) {

@@ -2,7 +2,6 @@ package import FanfareCore
 import HTTPServer
 package import HTTPTypes
 import Logging
-import NIOHTTP1
 import RDKafka
 
 /// The answer to a request that failed: a problem document (RFC 9457).
@@ -226,7 +225,6 @@ extension Refusal {
     case let error as AuthenticationError: self.init(error)
     case let error as TooManyReads: self.init(error)
     case let fault as RequestFault: self.init(fault)
-    case is HTTPParserError: self.init(.malformedRequest, "the body is not well-formed HTTP")
     case is CancellationError:
       self.init(.overloaded, "the server is stopping; send the request again")
       // The usual cause is a client that has gone.

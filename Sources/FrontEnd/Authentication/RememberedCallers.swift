@@ -37,10 +37,10 @@ struct CredentialsDigest: Hashable, Sendable {
 
   private let digest: SHA256Digest
 
-  /// Texts with different bytes are different credentials.
-  init(_ text: String) {
+  /// Digests the bytes of a field's value.
+  init(_ bytes: [UInt8]) {
     var hash = Self.keyed
-    hash.update(data: Array(text.utf8))
+    hash.update(data: bytes)
     digest = hash.finalize()
   }
 }
@@ -65,7 +65,7 @@ struct RememberedCallers {
     }
   }
 
-  func find(_ authorization: String?, _ forwardedFor: String?, _ hub: HubName) -> RememberedCaller? {
+  func find(_ authorization: [UInt8]?, _ forwardedFor: String?, _ hub: HubName) -> RememberedCaller? {
     // Strangers' requests cost no digest.
     guard entries.contains(where: { $0.isFrom(forwardedFor, hub) }) else { return nil }
     return index(of: authorization.map(CredentialsDigest.init), forwardedFor, hub).map { entries[$0] }

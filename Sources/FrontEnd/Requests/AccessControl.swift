@@ -170,7 +170,7 @@ struct AccessControl: Sendable {
 
   private func authenticate(_ exchange: Exchange) async throws -> (Caller, SessionKey.Session?) {
     // An `Authorization` field is there on purpose.
-    let session = exchange.headers.key.authorization == nil ? cookie.session(of: exchange) : nil
+    let session = exchange.headers.authorization == nil ? cookie.session(of: exchange) : nil
     let isOfPage = session != nil || SessionCookie.isOfPage(exchange)
     guard let credentials = session?.credentials ?? credentials(of: exchange) else {
       security.record(.unauthenticated, for: exchange)
@@ -184,8 +184,8 @@ struct AccessControl: Sendable {
       // Nothing is remembered of a session: its cookie changes, and its requests need the token.
       guard session == nil else { return }
       let entry = RememberedCaller(
-        credentials: exchange.headers.key.authorization.map(CredentialsDigest.init),
-        forwardedFor: exchange.connection.isProxy ? exchange.headers.key.forwardedFor : nil,
+        credentials: exchange.headers.authorizationBytes.map(CredentialsDigest.init),
+        forwardedFor: exchange.connection.isProxy ? exchange.headers.forwardedFor : nil,
         caller: caller, login: admission.login, validity: validity)
       exchange.memory?.callers.withLock { $0.add(entry) }
     }
@@ -235,12 +235,13 @@ struct AccessControl: Sendable {
   /// Returns the caller that the connection's last requests with the same fields were authenticated as, if the request
   /// would be authenticated again without waiting and without counting anything.
   private func remembered(_ exchange: Exchange) -> Caller? {
-    let key = exchange.headers.key
-    guard !key.isUnusual, key.authorization != nil || !key.hasCookie, let memory = exchange.memory,
+    let fields = exchange.headers
+    let credentials = fields.authorizationBytes
+    guard !fields.hasRepetitions, credentials != nil || !fields.hasCookie, let memory = exchange.memory,
       let hub = exchange.parameters["hub"].map({ HubName(String($0)) }) ?? HubName.default
     else { return nil }
-    let forwardedFor = exchange.connection.isProxy ? key.forwardedFor : nil
-    guard let entry = memory.callers.withLock({ $0.find(key.authorization, forwardedFor, hub) }),
+    let forwardedFor = exchange.connection.isProxy ? fields.forwardedFor : nil
+    guard let entry = memory.callers.withLock({ $0.find(credentials, forwardedFor, hub) }),
       entry.validity.isValid, entry.login.map({ logins.isKnown($0) }) ?? true
     else { return nil }
     return entry.caller
@@ -282,7 +283,7 @@ struct AccessControl: Sendable {
 
   /// The `Authorization` field if there is one, otherwise the client's certificate.
   private func credentials(of exchange: Exchange) -> Credentials? {
-    if let field = exchange.headers.key.authorization { return Credentials(field) }
+    if let field = exchange.headers.authorization { return Credentials(field) }
     return exchange.clientCertificate.map(Credentials.certificate)
   }
 

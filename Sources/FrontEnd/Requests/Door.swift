@@ -28,7 +28,7 @@ struct Door: Application {
   let mailboxes: SendMailboxes
 
   func begin(_ exchange: inout Exchange) -> Reply {
-    exchange.id = RequestIdentity.requestID(given: exchange.headers.key.requestID)
+    exchange.id = RequestIdentity.requestID(given: exchange.headers.requestID)
     do {
       switch try enter(&exchange) {
       case .taken: return .taken

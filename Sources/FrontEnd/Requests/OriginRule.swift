@@ -13,7 +13,7 @@ struct OriginRule: Sendable {
   /// Throws `.forbidden` for a request of a foreign page with ambient credentials, or that makes them.
   func check(_ exchange: Exchange) throws(Refusal) {
     // Only browsers send these fields.
-    guard exchange.headers.key.hasOrigin, hasAmbientCredentials(exchange) else { return }
+    guard exchange.headers.hasOrigin, hasAmbientCredentials(exchange) else { return }
     let (origin, site) = (exchange.headers[.origin], exchange.headers[.secFetchSite])
     if let origin, allowed.contains(origin) { return }
     guard site != "cross-site", site != "same-site", isOwn(origin, of: exchange) else {
@@ -23,11 +23,11 @@ struct OriginRule: Sendable {
 
   private func hasAmbientCredentials(_ exchange: Exchange) -> Bool {
     if exchange.method == .post, exchange.path.hasSuffix("/" + SessionRoutes.path) { return true }
-    guard let field = exchange.headers.key.authorization else {
+    guard let field = exchange.headers.authorization else {
       // A link on another site may lead to the operations page, and the browser then adds cookies of this site or of
       // its parent domain. The other site cannot read the answer, and changes also need the session's token.
       let changes = ![.get, .head, .options].contains(exchange.method)
-      return exchange.clientCertificate != nil || (changes && exchange.headers.key.hasCookie)
+      return exchange.clientCertificate != nil || (changes && exchange.headers.hasCookie)
     }
     return field.utf8.prefix(6).elementsEqual("basic ".utf8) { $0 | 0x20 == $1 | 0x20 }
   }

@@ -142,22 +142,19 @@ struct MediaType {
     usual = ["", ";charset=utf-8", "; charset=utf-8"].map { names[0] + $0 }
   }
 
-  /// Whether a value of `Content-Type` is one of the usual spellings of the first type.
-  func isUsual(_ field: String) -> Bool { usual.contains(field) }
-
   /// Throws `.unsupportedMediaType` unless the body has one of the types in UTF-8, without a content coding.
   /// A request without a body needs no type.
   func require(of exchange: Exchange) throws(Refusal) {
-    guard !exchange.headers.key.hasContentEncoding else {
+    guard !exchange.headers.hasContentEncoding else {
       throw Refusal(.unsupportedMediaType, "Content-Encoding is not supported; send the body as it is")
     }
-    guard let field = exchange.headers.key.contentType else {
+    guard !usual.contains(where: exchange.headers.hasContentType) else { return }
+    guard let field = exchange.headers.contentType else {
       guard !exchange.bodyLength.isAnnounced else {
         throw Refusal(.unsupportedMediaType, "Content-Type is missing; it must be \(names[0])")
       }
       return
     }
-    guard !isUsual(field) else { return }
     // Letter case, white space and quotes around a charset are insignificant.
     var text: [UInt8] = []
     for byte in field.utf8 where byte != UInt8(ascii: " ") && byte != UInt8(ascii: "\t") && byte != UInt8(ascii: "\"") {

@@ -76,8 +76,8 @@ struct IdempotencyKey: Hashable, Sendable {
 
   /// Returns nil if the request has no key.
   /// Throws `.malformedRequest` if the key is invalid or repeated: a caller that gives a key relies on it.
-  init?(of exchange: Exchange) throws(Refusal) {
-    guard exchange.headers.key.hasIdempotencyKey else { return nil }
+  init?(of exchange: borrowing Exchange) throws(Refusal) {
+    guard exchange.headers.hasIdempotencyKey else { return nil }
     let values = exchange.headers[values: .idempotencyKey]
     guard let value = values.first else { return nil }
     guard values.count == 1 else { throw Refusal(.malformedRequest, "Idempotency-Key must be given once") }

@@ -22,9 +22,9 @@ struct Submission: Hashable, Sendable {
   /// Throws a refusal that names a missing member or one that a push service would refuse, or `.impossible` if the
   /// content covers none of the platforms.
   init(
-    _ fields: SendFields, id: SendID, from origin: SendOrigin, heldUntil: UnixTime? = nil, local: LocalSendTime? = nil
+    _ fields: consuming SendFields, id: SendID, from origin: SendOrigin, heldUntil: UnixTime? = nil,
+    local: LocalSendTime? = nil
   ) throws(Refusal) {
-    var fields = fields
     fields.hub = origin.caller.hub.name
     fields.sender = origin.caller.user
     trace = origin.caller.hub.tracing.flatMap { Identities.trace(of: origin, by: $0) }
@@ -107,10 +107,10 @@ struct SendOrigin: Sendable {
 
 extension SendOrigin {
   /// A malformed `traceparent` drops `tracestate` too.
-  init(_ exchange: Exchange, by caller: Caller, at now: UnixTime) {
+  init(_ exchange: borrowing Exchange, by caller: Caller, at now: UnixTime) {
     self.caller = caller
-    traceparent = RequestIdentity.traceparent(given: exchange.headers.key.traceparent)
-    tracestate = traceparent == nil ? nil : exchange.headers.key.tracestate.flatMap(TraceContext.validState)
+    traceparent = RequestIdentity.traceparent(given: exchange.headers.traceparent)
+    tracestate = traceparent == nil ? nil : exchange.headers.tracestate.flatMap(TraceContext.validState)
     receivedAt = now
   }
 }

@@ -1,7 +1,6 @@
 import HTTPTypes
 import Logging
 import NIOCore
-import NIOHTTP1
 
 /// Sets up the connections of a listener, each of which handles its requests on its own event loop. This saves hops
 /// between threads.
@@ -54,17 +53,15 @@ struct ConnectionSetup: Sendable {
   private func addHTTP1(
     to pipeline: ChannelPipeline.SynchronousOperations, _ connection: ClientConnection, _ life: ConnectionLife
   ) throws -> HTTP1Connection {
-    var limits = NIOHTTPDecoderLimitConfiguration()
-    limits.maxHeaderFieldSize = configuration.maximumHeaderFieldSize
-    limits.maxHeaderListSize = configuration.maximumHeaderSize
-    limits.maxHeaderFieldCount = configuration.maximumHeaderCount
-    try pipeline.addHandler(ByteToMessageHandler(HTTPRequestDecoder(limitConfiguration: limits)))
+    let limits = HTTP1Parser.Limits(
+      fieldSize: configuration.maximumHeaderFieldSize, size: configuration.maximumHeaderSize,
+      count: configuration.maximumHeaderCount, requiresHost: configuration.requiresHost)
     let requests = HTTP1Connection(
-      connection,
+      connection, parser: HTTP1Parser(limits: limits),
       limits: HTTP1Connection.Limits(
         wholeBodySize: configuration.wholeBodySize, bodyTimeout: configuration.bodyTimeout,
         // Beyond this, reading a refused body to its end costs more than a new connection.
-        maximumDiscard: 4 * configuration.maximumBodySize, requiresHost: configuration.requiresHost),
+        maximumDiscard: 4 * configuration.maximumBodySize),
       budgets: configuration.budgets, life: life, application: application)
     try pipeline.addHandler(requests)
     return requests

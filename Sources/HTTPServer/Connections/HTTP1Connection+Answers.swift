@@ -1,7 +1,6 @@
 import DequeModule
 import HTTPTypes
 import NIOCore
-import NIOHTTP1
 
 /// Writes answers: those of the connection's task, those given through slots, and refusals of the connection itself.
 extension HTTP1Connection: SlotOwner {

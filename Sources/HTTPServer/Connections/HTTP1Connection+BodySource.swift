@@ -1,6 +1,5 @@
 import DequeModule
 import NIOCore
-import NIOHTTP1
 
 /// Requests whose bodies are handed over in parts.
 extension HTTP1Connection: BodySource {

@@ -1,9 +1,8 @@
 import DequeModule
 import HTTPTypes
 import NIOCore
-import NIOHTTP1
 
-/// One HTTP/1.1 connection behind the parser: takes its requests one at a time, and writes their answers.
+/// One HTTP/1.1 connection: takes its requests one at a time, and writes their answers.
 ///
 /// The application begins a request that has arrived whole in one read, or of which the head has. What it cannot answer
 /// at once is handed to the connection's task. The rest of a body is read only when the task asks for it, so only after
@@ -14,7 +13,7 @@ import NIOHTTP1
 /// States: `idle` → `collecting` → `answering` → `idle` for a whole request; `collecting` → `streaming` → `idle` for
 /// one in parts, with `discarding` in between if it is answered before its body has arrived; `closed` from any state.
 final class HTTP1Connection: ChannelDuplexHandler {
-  typealias InboundIn = HTTPServerRequestPart
+  typealias InboundIn = ByteBuffer
   typealias OutboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
@@ -26,8 +25,6 @@ final class HTTP1Connection: ChannelDuplexHandler {
     let bodyTimeout: Duration
     /// The longest refused body that is read to keep the connection. Larger than any route accepts.
     let maximumDiscard: Int
-    /// Whether HTTP/1.1 needs a `Host`, as RFC 9112 §3.2 demands.
-    var requiresHost = true
   }
 
   /// Without the request: each part of one looks at it.
@@ -49,7 +46,8 @@ final class HTTP1Connection: ChannelDuplexHandler {
     case body(ByteBuffer)
     case end
     case violation(RuleViolation)
-    case error(HTTPParserError)
+    /// The body cannot be read to its end.
+    case error
     case inputClosed
   }
 
@@ -62,8 +60,7 @@ final class HTTP1Connection: ChannelDuplexHandler {
 
   /// What is known of the bytes that arrive, whether their request waits or not.
   private struct Arrival {
-    /// Whether the client has offered another protocol.
-    /// From then on the parser keeps all further bytes without parsing them, so that reading must stop.
+    /// Whether the client has offered another protocol: what follows the request is not read.
     var isOffered = false
     var bodyBytes = 0
     var isReadHeld = false
@@ -71,14 +68,18 @@ final class HTTP1Connection: ChannelDuplexHandler {
 
   /// The most unanswered requests of a connection; the answer to the last one closes it.
   ///
-  /// The parser takes a received buffer apart at once: without a limit 256 KiB of the shortest requests would take many
-  /// times as much memory.
+  /// A received buffer is taken apart at once: without a limit 256 KiB of the shortest requests would take many times as
+  /// much memory.
   private static let maximumPipelined = 128
 
   let limits: Limits
   let application: any Application
   let connection: ClientConnection
   let life: ConnectionLife
+  private var parser: HTTP1Parser
+  /// The bytes that are not parsed: a part of a head, or of a line of a chunked body.
+  private var received = ByteBuffer()
+  private var isParsing = false
   var state = State.idle
   /// The request that is being collected, to be handed over whole; nil if there is none.
   var arriving: (head: HTTP1Head, body: ByteBuffer)?
@@ -100,9 +101,10 @@ final class HTTP1Connection: ChannelDuplexHandler {
   var context: ChannelHandlerContext?
 
   init(
-    _ connection: ClientConnection, limits: Limits, budgets: ByteBudgets, life: ConnectionLife,
+    _ connection: ClientConnection, parser: HTTP1Parser, limits: Limits, budgets: ByteBudgets, life: ConnectionLife,
     application: any Application
   ) {
+    self.parser = parser
     (self.connection, self.limits, self.life, self.application) = (connection, limits, life, application)
     charge = BodyCharge(budgets.bodies)
     answers = budgets.answers
@@ -124,38 +126,38 @@ final class HTTP1Connection: ChannelDuplexHandler {
   func channelInactive(context: ChannelHandlerContext) { close() }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    // Further requests must not be carried out, nor count as open: they could not be answered.
-    if life.isLastRequest, !life.isReadingBody { return }
-    switch unwrapInboundIn(data) {
-    case .head(let head):
-      do throws(RuleViolation) { begin(try HTTP1Head(head, requiresHost: limits.requiresHost)) } catch {
-        beginLast(error)
-      }
-    case .body(let bytes):
-      arrival.bodyBytes += bytes.readableBytes
-      guard arrival.bodyBytes <= limits.maximumDiscard else { return life.closeNow() }
-      receive(.body(bytes))
-    case .end:
-      life.isReadingBody = false
-      receive(.end)
+    var bytes = unwrapInboundIn(data)
+    if received.readableBytes == 0 {
+      received = bytes
+    } else {
+      received.discardReadBytes()
+      received.writeBuffer(&bytes)
     }
+    // Handling a request may make the channel read.
+    guard !isParsing else { return }
+    isParsing = true
+    defer { isParsing = false }
+    do throws(RuleViolation) {
+      while mayParse, let part = try parser.next(&received) { note(part) }
+    } catch {
+      if life.isReadingBody { receive(.error) } else { beginLast(error) }
+    }
+    // Further requests must not be carried out, nor count as open: they could not be answered.
+    if !mayParse || received.readableBytes == 0 { received = ByteBuffer() }
   }
 
   func channelReadComplete(context: ChannelHandlerContext) { stream() }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    // Any other error is one of the connection: nothing more can be read or written.
-    guard let error = error as? HTTPParserError else { return life.close() }
-    if life.isReadingBody {
-      receive(.error(error))
-    } else if !life.isLastRequest {
-      beginLast(RuleViolation(error))
-    }
+    // Nothing more can be read or written.
+    life.close()
   }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
     switch event {
-    case ChannelEvent.inputClosed: receive(.inputClosed)
+    case ChannelEvent.inputClosed:
+      if mayParse, !life.isReadingBody, received.readableBytes > 0 { beginLast(RuleViolation(fault: .malformed)) }
+      receive(.inputClosed)
     case is Eviction: life.evict()
     case is ChannelShouldQuiesceEvent: life.drain()
     default: break
@@ -197,6 +199,24 @@ extension HTTP1Connection {
     }
   }
 
+  private var mayParse: Bool {
+    if case .closed = state { return false }
+    return life.isReadingBody || !life.isLastRequest
+  }
+
+  private func note(_ part: HTTP1Parser.Part) {
+    switch part {
+    case .head(let head): begin(head)
+    case .body(let bytes):
+      arrival.bodyBytes += bytes.readableBytes
+      guard arrival.bodyBytes <= limits.maximumDiscard else { return life.closeNow() }
+      receive(.body(bytes))
+    case .end:
+      life.isReadingBody = false
+      receive(.end)
+    }
+  }
+
   /// Notes the beginning of a request.
   private func begin(_ head: HTTP1Head) {
     life.requestBegan()
@@ -223,7 +243,7 @@ extension HTTP1Connection {
     case (.head(let head), .idle):
       state = .collecting
       arriving = (head, ByteBuffer())
-      asker = Asker(forwardedFor: head.fields.forwardedFor, isOld: head.head.version == .http1_0)
+      asker = Asker(forwardedFor: connection.isProxy ? head.fields.forwardedFor : nil, isOld: head.isOld)
     case (.body(let bytes), .collecting):
       let collected = arriving?.body.readableBytes ?? 0
       if collected == 0 { arriving?.body = bytes } else { arriving?.body.writeImmutableBuffer(bytes) }
@@ -245,8 +265,8 @@ extension HTTP1Connection {
       stopBodyTimer()
       state = .idle
     case (.violation(let violation), .idle): refuse(violation)
-    case (.error(let error), .collecting), (.error(let error), .streaming): fail(error)
-    case (.inputClosed, .collecting), (.inputClosed, .streaming): fail(HTTPParserError.invalidEOFState)
+    case (.error, .collecting), (.error, .streaming), (.inputClosed, .collecting), (.inputClosed, .streaming):
+      fail(RequestFault.malformedBody)
     case (.inputClosed, _), (.error, .discarding): life.close()
     default: break
     }
@@ -271,8 +291,7 @@ extension HTTP1Connection {
   func begin(_ head: HTTP1Head, _ body: RequestBody) {
     guard let context else { return }
     let slot = AnswerSlot(requester: NIOLoopBound(self, eventLoop: context.eventLoop), number: 0)
-    // The parser knows all methods that it lets pass.
-    guard var exchange = try? head.exchange(body, on: connection, slot: slot) else { return life.close() }
+    var exchange = head.exchange(body, on: connection, slot: slot)
     isBeginning = true
     defer { isBeginning = false }
     switch application.begin(&exchange) {
@@ -308,6 +327,7 @@ extension HTTP1Connection {
   private func close() {
     state = .closed
     arriving = nil
+    received = ByteBuffer()
     waiting.removeAll()
     stopBodyTimer()
     life.end()

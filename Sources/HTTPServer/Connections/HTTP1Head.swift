@@ -1,7 +1,6 @@
+import HTTP2
 import HTTPTypes
 import NIOCore
-import NIOHTTP1
-import NIOHTTPTypesHTTP1
 
 /// The head of an HTTP/1.1 request, and the results of one pass over its header fields.
 ///
@@ -10,120 +9,132 @@ import NIOHTTPTypesHTTP1
 /// - A body whose end can be understood in two ways: 400.
 /// - A transfer coding other than `chunked`: 501 (RFC 9112 §6.1).
 struct HTTP1Head {
-  let head: HTTPRequestHead
-  private(set) var fields = KeyFields()
-  /// The value of `Host`.
-  private(set) var host: String?
+  let method: HTTPRequest.Method
+  /// Path and query.
+  let target: String
+  /// Whether the client speaks HTTP/1.0.
+  let isOld: Bool
   /// Whether the connection closes after the answer. That is usual for HTTP/1.0 (RFC 9112 §9.3).
   private(set) var isLast = false
   /// Whether the client offers another protocol (`Upgrade`, `CONNECT`).
-  private(set) var isOffer = false
+  private(set) var isOffer: Bool
   /// Whether the client may wait for `100 Continue`.
   private(set) var expectsContinue = false
-  /// The value of `Content-Length`.
+  /// The value of `Content-Length`. A larger one than an `Int` is the largest.
   private(set) var declaredLength: Int?
-  private var isChunked = false
+  private(set) var isChunked = false
+  private var keepsAlive = false
+  private var fault: RequestFault?
+  private var lines = ByteBuffer()
+  private var key = KeyFields()
 
-  init(_ head: HTTPRequestHead, requiresHost: Bool = true) throws(RuleViolation) {
-    self.head = head
-    isLast = !head.isKeepAlive
-    isOffer = head.method == .CONNECT
-    let isOld = head.version == .http1_0
-    var (hosts, lengths, codings) = (0, 0, 0)
-    for (name, value) in head.headers {
-      // Compared by length first: this runs for every field of every request.
-      switch name.utf8.count {
-      case 4 where name.isField("host"):
-        hosts += 1
-        host = value
-      // RFC 9110 §10.1.1: the expectation of an HTTP/1.0 client is ignored.
-      case 6 where name.isField("expect"): expectsContinue = !isOld && value.lowercased() == "100-continue"
-      case 10 where name.isField("connection"): readOptions(value)
-      case 14 where name.isField("content-length"):
-        lengths += 1
-        declaredLength = Int(contentLength: value)
-      case 17 where name.isField("transfer-encoding"):
-        codings += 1
-        isChunked = true
-        guard !isOld else { throw refusal(.malformed, "Transfer-Encoding requires HTTP/1.1") }
-        guard value.lowercased().filter({ $0 != " " && $0 != "\t" }) == "chunked" else {
-          throw refusal(.notImplemented, "the only transfer coding that this server knows is chunked")
-        }
-      default: fields.add(name, value)
+  init(method: HTTPRequest.Method, target: String, isOld: Bool) {
+    (self.method, self.target, self.isOld, isOffer) = (method, target, isOld, method == .connect)
+  }
+
+  var fields: RequestFields { RequestFields(lines: lines, key: key) }
+
+  /// Notes a field, whose value is at a place of the lines.
+  mutating func note(_ name: Span<UInt8>, _ value: Span<UInt8>, at place: KeyFields.Place) {
+    // Compared by length first: this runs for every field of every request.
+    switch name.count {
+    // RFC 9110 §10.1.1: the expectation of an HTTP/1.0 client is ignored.
+    case 6 where name.isField("expect"): expectsContinue = !isOld && value.isField("100-continue")
+    case 10 where name.isField("connection"): noteOptions(value)
+    case 14 where name.isField("content-length"):
+      // RFC 9112 §6.1: another server on the way might see another end of the body.
+      guard let length = Int(contentLength: value), declaredLength == nil, !isChunked else { return refuse(.malformed) }
+      declaredLength = length
+    case 17 where name.isField("transfer-encoding"):
+      guard declaredLength == nil, !isChunked else { return refuse(.malformed) }
+      isChunked = true
+      if isOld { refuse(RequestFault(.malformed, "Transfer-Encoding requires HTTP/1.1")) }
+      if !value.isField("chunked") {
+        refuse(RequestFault(.notImplemented, "the only transfer coding that this server knows is chunked"))
       }
-    }
-    // RFC 9112 §6.1: another server on the way might see another end of the body.
-    guard codings == 0 || lengths == 0, codings <= 1, lengths <= 1 else {
-      throw refusal(
-        .malformed, "Content-Length or Transfer-Encoding must be given once, and not both")
-    }
-    guard hosts == 1 || (hosts == 0 && (isOld || !requiresHost)) else {
-      throw refusal(.malformed, "Host must be given exactly once")
+    default: key.note(name, at: place)
     }
   }
 
-  /// Reads the options of `Connection`; they are case-insensitive (RFC 9110 §7.6.1).
-  private mutating func readOptions(_ value: String) {
-    if value.isField("keep-alive") { return }
-    for option in value.split(separator: ",") {
+  /// Notes the options of `Connection`; they are case-insensitive (RFC 9110 §7.6.1).
+  private mutating func noteOptions(_ value: Span<UInt8>) {
+    if value.isField("keep-alive") { return keepsAlive = true }
+    for option in String(copying: value).split(separator: ",") {
       switch option.lowercased().filter({ !$0.isWhitespace }) {
       case "close": isLast = true
+      case "keep-alive": keepsAlive = true
       case "upgrade": isOffer = true
       default: break
       }
     }
   }
 
-  private func refusal(_ kind: RequestFault.Kind, _ detail: String) -> RuleViolation {
-    RuleViolation(fault: RequestFault(kind, detail), requestID: head.headers.first(name: "X-Request-Id"))
+  /// Notes why the request is refused; the first reason counts.
+  private mutating func refuse(_ fault: RequestFault) { self.fault = self.fault ?? fault }
+
+  /// Takes the lines of all fields. Throws if the request is refused.
+  mutating func end(lines: ByteBuffer, requiresHost: Bool) throws(RuleViolation) {
+    self.lines = lines
+    if isOld, !keepsAlive { isLast = true }
+    if key.hosts != 1, key.hosts > 1 || (!isOld && requiresHost) {
+      refuse(RequestFault(.malformed, "Host must be given exactly once"))
+    }
+    if let fault { throw RuleViolation(fault: fault, requestID: fields.requestID) }
   }
 
-  /// Makes the exchange of the request. Throws for a method that is no token, which the parser does not let pass.
-  func exchange(_ body: RequestBody, on connection: ClientConnection, slot: AnswerSlot?) throws -> Exchange {
+  /// Makes the exchange of the request.
+  func exchange(_ body: RequestBody, on connection: ClientConnection, slot: AnswerSlot?) -> Exchange {
     let length: BodyLength = isChunked ? .unknown : declaredLength.map { .known($0) } ?? .none
     return Exchange(
-      try HTTPRequest.Method(head.method), RequestTarget(try originForm()), authority: host,
-      headers: RequestFields(head.headers, key: fields), body: body, length: length, on: connection, slot: slot)
-  }
-
-  /// The target without scheme and host.
-  private func originForm() throws -> String {
-    guard head.uri.utf8.first != UInt8(ascii: "/") else { return head.uri }
-    return try HTTPRequest(head, secure: false, splitCookie: false).path ?? "/"
+      method, RequestTarget(target), headers: fields, body: body, length: length, on: connection, slot: slot)
   }
 }
 
-/// A request that is refused before it is handed to a route. Nothing after it on the connection is read.
-struct RuleViolation: Error {
-  let fault: RequestFault
-  /// The value of `X-Request-Id`.
-  var requestID: String?
+extension HTTP1Head {
+  /// The methods that the server knows: those of IANA's registry, and a few of earlier protocols.
+  private static let methods: Set<String> = [
+    "DELETE", "GET", "HEAD", "POST", "PUT", "CONNECT", "OPTIONS", "TRACE", "COPY", "LOCK", "MKCOL", "MOVE", "PROPFIND",
+    "PROPPATCH", "SEARCH", "UNLOCK", "BIND", "REBIND", "UNBIND", "ACL", "REPORT", "MKACTIVITY", "CHECKOUT", "MERGE",
+    "M-SEARCH", "NOTIFY", "SUBSCRIBE", "UNSUBSCRIBE", "PATCH", "PURGE", "MKCALENDAR", "LINK", "UNLINK", "SOURCE",
+    "QUERY",
+  ]
+  static let longestMethod = 11
 
-  /// Describes an error of the parser.
-  init(_ error: HTTPParserError) {
-    fault =
-      switch error {
-      case .headerOverflow: .headersTooLarge
-      case .invalidMethod: .unknownMethod
-      default: .malformed
-      }
+  /// The method of this name; nil if the server does not know it.
+  static func method(_ name: Span<UInt8>) -> HTTPRequest.Method? {
+    if name.isEqual(to: "POST".utf8.span) { return .post }
+    let name = String(copying: name)
+    return methods.contains(name) ? HTTPRequest.Method(name) : nil
   }
 
-  init(fault: RequestFault, requestID: String?) { (self.fault, self.requestID) = (fault, requestID) }
-}
-
-extension RequestFault {
-  static let headersTooLarge = RequestFault(
-    .headersTooLarge, "the request line and header fields are larger than the server accepts")
-  static let unknownMethod = RequestFault(.notImplemented, "this server does not know the request's method")
-  static let malformed = RequestFault(.malformed, "the request is not well-formed HTTP")
+  /// The target without scheme and host; nil if it has none of the forms of RFC 9112 §3.2.
+  static func originForm(_ target: String, _ method: HTTPRequest.Method) -> String? {
+    if target.utf8.first == UInt8(ascii: "/") || target.utf8.first == UInt8(ascii: "*") || method == .connect {
+      return target
+    }
+    let scheme = target.utf8.prefix { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0 | 0x20) }
+    let rest = target.utf8[scheme.endIndex...]
+    guard !scheme.isEmpty, rest.starts(with: "://".utf8) else { return nil }
+    let authority = rest.dropFirst(3).prefix { !"/?#".utf8.contains($0) }
+    guard !authority.isEmpty else { return nil }
+    let path = String(target[authority.endIndex...])
+    return path.utf8.first == UInt8(ascii: "/") ? path : "/" + path
+  }
 }
 
 extension Int {
-  /// The value of a `Content-Length` field, which the parsers have checked. A larger one than an `Int` is the largest.
-  init?(contentLength text: String) {
-    let digits = text.utf8.filter { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
-    guard !digits.isEmpty else { return nil }
-    self = Int(String(decoding: digits, as: UTF8.self)) ?? .max
+  /// The value of a `Content-Length` field; nil if it is no number of 64 bits. A larger one than an `Int` is the
+  /// largest.
+  init?(contentLength text: Span<UInt8>) {
+    var value: UInt64 = 0
+    guard text.count > 0 else { return nil }
+    for index in text.indices {
+      guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(text[index]) else { return nil }
+      let (product, overflows) = value.multipliedReportingOverflow(by: 10)
+      let (sum, overflowsToo) = product.addingReportingOverflow(UInt64(text[index] & 0x0F))
+      guard !overflows, !overflowsToo else { return nil }
+      value = sum
+    }
+    self.init(clamping: value)
   }
 }

@@ -157,7 +157,7 @@ extension HTTP2Connection {
       exchange = try stream.head.exchange(
         body, hasBody: hasBody, on: connection, slot: handover.mayTake ? slot : nil)
     } catch {
-      let answer = application.answer(to: error, requestID: stream.head.key.requestID)
+      let answer = application.answer(to: error, requestID: stream.head.fields.requestID)
       send(answer.head, HTTP2Answer(answer.bytes), on: stream)
       return scheduleFlush()
     }
@@ -183,7 +183,7 @@ extension HTTP2Connection {
 
   /// The network of a request's client.
   private func network(of stream: HTTP2Stream) -> ClientAddress {
-    connection.client(forwardedFor: stream.head.key.forwardedFor).network
+    connection.client(forwardedFor: stream.head.fields.forwardedFor).network
   }
 
   /// Submits an answer; a flush follows.

@@ -12,23 +12,13 @@ struct HTTP2Head {
     let count: Int
   }
 
-  /// The methods that the parser of HTTP/1.1 knows, without CONNECT, which has no path.
-  private static let methods: Set<String> = [
-    "DELETE", "GET", "HEAD", "POST", "PUT", "OPTIONS", "TRACE", "COPY", "LOCK", "MKCOL", "MOVE", "PROPFIND",
-    "PROPPATCH", "SEARCH", "UNLOCK", "BIND", "REBIND", "UNBIND", "ACL", "REPORT", "MKACTIVITY", "CHECKOUT", "MERGE",
-    "M-SEARCH", "NOTIFY", "SUBSCRIBE", "UNSUBSCRIBE", "PATCH", "PURGE", "MKCALENDAR", "LINK", "UNLINK", "SOURCE",
-    "QUERY",
-  ]
-
   /// The most bytes of fields whose memory is kept for the next request.
   private static let keptSize = 2048
 
-  private(set) var key = KeyFields()
+  private var key = KeyFields()
   private var path = ""
-  private var method = ""
-  /// The value of `:authority`, or of `Host`.
-  private var authority: String?
-  /// Whether there are several, and they differ.
+  private var method: HTTPRequest.Method?
+  /// Whether there are several hosts, and they differ.
   private var hasOtherHosts = false
   /// The value of `Content-Length`.
   private(set) var declaredLength: Int?
@@ -39,42 +29,44 @@ struct HTTP2Head {
   /// Whether a limit is exceeded; then nothing more is kept.
   private(set) var isTooLarge = false
   /// All fields, as they came.
-  private var fields = HTTP2Headers()
+  private var block = HTTP2Headers()
+
+  var fields: RequestFields { RequestFields(block, key: key) }
 
   mutating func add(name: Span<UInt8>, value: Span<UInt8>, within limits: Limits) {
     size += name.count + value.count
     // The pseudo fields are counted too: there are at most four.
-    if size > limits.size || name.count + value.count > limits.fieldSize || fields.count >= limits.count + 4 {
+    if size > limits.size || name.count + value.count > limits.fieldSize || block.count >= limits.count + 4 {
       isTooLarge = true
     }
     guard !isTooLarge else { return }
-    fields.append(name: name, value: value)
+    block.append(name: name, value: value)
+    let former = key.host
     // Most fields are known by their length to have no meaning here.
     switch name.count {
-    case 4 where name.isEqual(to: "host"), 10 where name.isEqual(to: ":authority"): noteHost(String(copying: value))
-    case 5 where name.isEqual(to: ":path"): path = String(copying: value)
-    case 6 where name.isEqual(to: "expect"): expectsContinue = String(copying: value).lowercased() == "100-continue"
-    case 7 where name.isEqual(to: ":method"): method = String(copying: value)
-    case 14 where name.isEqual(to: "content-length"): declaredLength = Int(contentLength: String(copying: value))
-    case 6, 10...16: key.add(String(copying: name), String(copying: value))
+    case 5 where name.isField(":path"): path = String(copying: value)
+    case 6 where name.isField("expect"): expectsContinue = value.isField("100-continue")
+    case 7 where name.isField(":method"): method = HTTP1Head.method(value)
+    case 14 where name.isField("content-length"): declaredLength = Int(contentLength: value)
+    case 4, 6, 10...16: key.note(name, at: KeyFields.Place(block.end - value.count, value.count))
     default: break
+    }
+    // Names of hosts have no letter case.
+    if key.hosts > 1, let former, let host = fields.host,
+      block.text(at: former.start..<former.start + former.count).lowercased() != host.lowercased()
+    {
+      hasOtherHosts = true
     }
   }
 
   /// Forgets the request, and keeps the memory for the next one.
   mutating func reset() {
     let size = size
-    var fields = fields
+    var block = block
     self = HTTP2Head()
     guard size <= Self.keptSize else { return }
-    fields.removeAll()
-    self.fields = fields
-  }
-
-  private mutating func noteHost(_ host: String) {
-    guard let authority else { return authority = host }
-    // Names of hosts have no letter case.
-    if authority != host, authority.lowercased() != host.lowercased() { hasOtherHosts = true }
+    block.removeAll()
+    self.block = block
   }
 
   /// Makes the exchange of the request. nghttp2 has checked the names, that each pseudo field is given once, and that
@@ -83,20 +75,13 @@ struct HTTP2Head {
     _ body: RequestBody, hasBody: Bool, on connection: ClientConnection, slot: AnswerSlot?
   ) throws(RequestFault) -> Exchange {
     guard !isTooLarge else { throw .headersTooLarge }
-    guard method == "POST" || Self.methods.contains(method), let known = HTTPRequest.Method(method) else {
-      throw .unknownMethod
-    }
-    guard let authority, !hasOtherHosts else {
+    // CONNECT has no path.
+    guard let method, method != .connect else { throw .unknownMethod }
+    guard key.host != nil, !hasOtherHosts else {
       throw RequestFault(.malformed, "Host must be given exactly once, or be the same as :authority")
     }
     let length: BodyLength = declaredLength.map { .known($0) } ?? (hasBody ? .unknown : .none)
     return Exchange(
-      known, RequestTarget(path), authority: authority, headers: RequestFields(fields, key: key), body: body,
-      length: length, on: connection, slot: slot)
+      method, RequestTarget(path), headers: fields, body: body, length: length, on: connection, slot: slot)
   }
-}
-
-extension Span where Element == UInt8 {
-  /// Whether the bytes are those of `text`.
-  fileprivate func isEqual(to text: String) -> Bool { isEqual(to: text.utf8.span) }
 }

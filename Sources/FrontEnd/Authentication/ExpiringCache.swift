@@ -3,7 +3,10 @@
 ///
 /// Two generations: a full young one becomes the old one, and the old one is dropped. So no operation searches the
 /// dictionary for entries to remove.
-package struct ExpiringCache<Key: Hashable & Sendable, Value: Sendable, Instant: Comparable & Sendable>: Sendable {
+///
+/// It stands in the module that uses it: generic code of other modules is not specialised, and costs several times as
+/// much.
+struct ExpiringCache<Key: Hashable & Sendable, Value: Sendable, Instant: Comparable & Sendable>: Sendable {
   private struct Entry: Sendable {
     let value: Value
     /// Has a beginning too: a clock that was set back must not prolong it. nil: without end.
@@ -15,13 +18,13 @@ package struct ExpiringCache<Key: Hashable & Sendable, Value: Sendable, Instant:
   private var old: [Key: Entry] = [:]
 
   /// Keeps at most `capacity` entries, and at least the half of that.
-  package init(capacity: Int) { self.capacity = max(2, capacity) }
+  init(capacity: Int) { self.capacity = max(2, capacity) }
 
   /// The number of entries, including some whose time is over; one that is in both generations counts twice.
-  package var count: Int { young.count + old.count }
+  var count: Int { young.count + old.count }
 
   /// The value of a key that has one at that moment; this counts as a use. nil: regardless of its time.
-  package mutating func value(_ key: Key, at now: Instant?) -> Value? {
+  mutating func value(_ key: Key, at now: Instant?) -> Value? {
     var entry = young[key]
     if entry == nil, let former = old.removeValue(forKey: key) {
       insert(former, for: key)
@@ -33,13 +36,13 @@ package struct ExpiringCache<Key: Hashable & Sendable, Value: Sendable, Instant:
   }
 
   /// Keeps a value from `now` to `end`, instead of an earlier one.
-  package mutating func insert(_ value: Value, for key: Key, from now: Instant, to end: Instant) {
+  mutating func insert(_ value: Value, for key: Key, from now: Instant, to end: Instant) {
     old[key] = nil
     insert(Entry(value: value, life: now..<max(now, end)), for: key)
   }
 
   /// Values that have no end.
-  package subscript(key: Key) -> Value? {
+  subscript(key: Key) -> Value? {
     mutating get { value(key, at: nil) }
     set {
       old[key] = nil
@@ -47,7 +50,7 @@ package struct ExpiringCache<Key: Hashable & Sendable, Value: Sendable, Instant:
     }
   }
 
-  package mutating func removeAll() { (young, old) = ([:], [:]) }
+  mutating func removeAll() { (young, old) = ([:], [:]) }
 
   private mutating func insert(_ entry: Entry, for key: Key) {
     young[key] = entry

@@ -1,5 +1,6 @@
-import FanfareCore
 import Testing
+
+@testable import FrontEnd
 
 struct ExpiringCacheTests {
   @Test func cacheIsBoundedAndKeepsWhatIsUsed() {
