@@ -1,3 +1,4 @@
+import FanfareCore
 package import FrontEnd
 
 /// The files of the operations page, embedded in the program: HTML, style, and modules without a framework or a build.
@@ -20,6 +21,15 @@ package enum ConsolePage {
       "console/broadcasts.js": StaticFile(contentType: script, bytes: PackageResources.broadcasts_js),
       "console/devices.js": StaticFile(contentType: script, bytes: PackageResources.devices_js),
       "console/letters.js": StaticFile(contentType: script, bytes: PackageResources.letters_js),
+      "console/platforms.js": StaticFile(contentType: script, bytes: platforms),
     ]
+  }
+
+  /// The titles of the platforms by their names.
+  private static var platforms: [UInt8] {
+    let titles = JSONWriter.object { json in
+      for platform in Platform.allCases { json.member(named: platform.name, platform.vocabulary.title) }
+    }
+    return Array("export const titles = ".utf8) + titles + Array(";\n".utf8)
   }
 }

@@ -87,21 +87,25 @@ package struct RenewableSender: Sendable {
   }
 }
 
-/// The push services of this process. The list is fixed by its first use.
+/// A platform whose push service the program can use: its vocabulary, with the settings of the service.
+package protocol ServedPlatform: PlatformVocabulary {
+  associatedtype Settings: PushServiceSettings
+}
+
+/// The push services of the platforms.
 package enum PushServiceList {
-  private static let declared = DeclaredList<any PushServiceSettings.Type>([
-    APNsSettings.self, FCMSettings.self, WNSSettings.self,
-  ])
-
-  /// The list, in the order of the platforms.
-  package static let all = declared.fixed
-
-  /// Adds a push service and its platform. A program does so first of all, before anything uses the lists.
-  package static func add(_ service: any PushServiceSettings.Type, _ vocabulary: any PlatformVocabulary.Type) {
-    PlatformList.add(vocabulary)
-    declared.add(service)
+  /// The services in the order of the platforms.
+  package static let all: [any PushServiceSettings.Type] = Platform.allCases.map { platform in
+    guard let served = platform.vocabulary as? any ServedPlatform.Type else {
+      preconditionFailure("\(platform) has no push service")
+    }
+    return served.service
   }
 
   /// The groups of keys of which a hub needs one: `hub.NAME.apns.*`.
   package static var sections: [String] { all.map { "hub.NAME.\($0.platform).*" } }
+}
+
+extension ServedPlatform {
+  fileprivate static var service: any PushServiceSettings.Type { Settings.self }
 }

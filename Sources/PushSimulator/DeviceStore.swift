@@ -201,16 +201,3 @@ package struct HeaderField: Hashable, Sendable {
     self.value = value
   }
 }
-
-/// Where the senders put a push's id on platforms without a field for it. (APNs has `apns-id`.)
-package enum PushIdentity {
-  /// The member of FCM's `data`.
-  package static let dataKey = "pushId"
-  /// The correlation vector's header field of WNS, in lower case.
-  package static let correlationHeader = "ms-cv"
-
-  /// The base of a correlation vector, before its first dot, which is the same for every repetition.
-  static func base(ofVector vector: String?) -> String? {
-    vector.map { String($0.prefix { $0 != "." }) }
-  }
-}

@@ -21,6 +21,8 @@ package protocol SimulatedPushService: Sendable {
   static var streams: Int? { get }
   /// The debug data of a GOAWAY.
   static var goAwayReason: String { get }
+  /// Whether no path is another service's, so that it is asked last.
+  static var takesEveryRequest: Bool { get }
 
   /// Throws if the app's key is invalid.
   init(_ configuration: SimulatorConfiguration, app: App, injector: FaultInjector) throws
@@ -45,6 +47,7 @@ extension SimulatedPushService {
   package static var hosts: [String] { [] }
   package static var streams: Int? { nil }
   package static var goAwayReason: String { "" }
+  package static var takesEveryRequest: Bool { false }
 
   package func reaction(to request: SimulatedRequest) -> Reaction? { nil }
   package func reaction(to request: HTTP2ServerRequest, on connection: Int) -> Reaction {
@@ -131,17 +134,27 @@ extension HeaderField {
   }
 }
 
-/// The simulated services of this process. The list is fixed by its first use.
-package enum SimulatedPushServices {
-  // WNS is the last one, because it takes every request.
-  private static let declared = DeclaredList<any SimulatedPushService.Type>([
-    APNsService.self, FCMService.self, WNSService.self,
-  ])
+/// A platform whose push service the simulator can play: its vocabulary, with the double.
+package protocol SimulatedPlatform: PlatformVocabulary {
+  associatedtype Simulated: SimulatedPushService
+}
 
-  static let all = declared.fixed
+extension SimulatedPlatform {
+  fileprivate static var double: any SimulatedPushService.Type { Simulated.self }
+}
 
-  /// Adds a service. A program does so before it makes a simulator.
-  package static func add(_ service: any SimulatedPushService.Type) { declared.add(service) }
+/// The simulated services of the platforms.
+enum SimulatedPushServices {
+  /// The services in the order in which they are offered a request.
+  static let all: [any SimulatedPushService.Type] = {
+    let all: [any SimulatedPushService.Type] = Platform.allCases.map { platform in
+      guard let simulated = platform.vocabulary as? any SimulatedPlatform.Type else {
+        preconditionFailure("\(platform) has no double")
+      }
+      return simulated.double
+    }
+    return all.filter { !$0.takesEveryRequest } + all.filter { $0.takesEveryRequest }
+  }()
 
   static func service(of platform: Platform) -> (any SimulatedPushService.Type)? {
     all.first { $0.platform == platform }

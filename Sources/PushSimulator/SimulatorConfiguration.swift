@@ -14,8 +14,8 @@ package struct SimulatorConfiguration: Sendable {
 
   /// The keys and secrets that callers must have; nil generates them.
   package var credentials: SimulatorCredentials?
-  /// The lifetime of Google's access tokens.
-  package var googleTokenLifetime: Duration = .seconds(3600)
+  /// The lifetime of access tokens; nil: as at each vendor.
+  package var tokenLifetime: Duration?
 
   /// Whether notifications are kept. If not, they are only counted, and duplicates are not detected.
   package var recordsPushes = true

@@ -11,7 +11,7 @@ import SettingsTable
 struct SimulatorCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "simulator",
-    abstract: "Simulates APNs, FCM and WNS over real TLS, with faults on demand.",
+    abstract: "Simulates \(Platform.titles) over real TLS, with faults on demand.",
     discussion: """
       Creates an app's keys and secrets in simulator.directory unless they exist, and writes its addresses there. A \
       hub with hub.NAME.simulator set to that directory pushes to it. The admin address, which it prints, shows the \

@@ -2,6 +2,7 @@ import ArgumentParser
 // Linked for its malloc. Records are allocated on one thread and freed on another. With the C library's malloc these
 // threads would wait for each other.
 import CJemalloc
+import FanfareCore
 import Roles
 
 /// The product: one program, several roles.
@@ -9,7 +10,7 @@ import Roles
 struct Fanfare: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "fanfare",
-    abstract: "A push-notification dispatcher: HTTP in, Kafka between, APNs, FCM and WNS out.",
+    abstract: "A push-notification dispatcher: HTTP in, Kafka between, \(Platform.titles) out.",
     discussion: """
       A deployment runs three roles with one Kafka cluster: any number of `api` and `worker` processes and a `ledger`; \
       and `hooks` if outcomes are to be posted to other systems. \

@@ -123,7 +123,7 @@ import Testing
       #"{"to":{"user":"bob"},"message":{"data":{"caf\#u{E9}":"1","k":"2","cafe\#u{301}":"3"}}}"#,
       ".message.data.cafe\u{301} is another spelling of a key before it"
     ),
-    (#"{"platforms":["apns","pager"]}"#, ".platforms[1] must be \"apns\", \"fcm\" or \"wns\""),
+    (#"{"platforms":["apns","pager"]}"#, ".platforms[1] must be \(Platform.allCases.map { "\"\($0)\"" }.alternatives)"),
     (#"{"ttl":2419201}"#, ".ttl must be 0 to 2419200 seconds"),
     (#"{"native":{"apns":"text"}}"#, ".native.apns must be an object"),
     (

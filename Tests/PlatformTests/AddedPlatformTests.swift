@@ -22,8 +22,7 @@ import Testing
   /// It runs in a process of its own: the lists of platforms are fixed when they are first used.
   @Test(.timeLimit(.minutes(2))) func sendsReachTheDevicesOfAnAddedPlatform() async {
     await #expect(processExitsWith: .success) {
-      PushServiceList.add(PagerSettings.self, Pager.self)
-      SimulatedPushServices.add(SimulatedPager.self)
+      PlatformList.add(Pager.self)
       do { try await AddedPlatform.run() } catch { Issue.record(error) }
     }
   }

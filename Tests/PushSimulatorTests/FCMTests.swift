@@ -202,7 +202,7 @@ struct FCMTests {
     let clock = StandingClock()
     var configuration = SimulatorConfiguration()
     configuration.clock = clock
-    configuration.googleTokenLifetime = .seconds(60)
+    configuration.tokenLifetime = .seconds(60)
     try await SimulatorFixture.run(configuration) { fixture in
       let token = try await Self.accessToken(fixture)
       clock.advance(by: .seconds(59))
@@ -290,7 +290,7 @@ struct FCMTests {
   @Test func duplicatesAreCountedByThePushIDInData() async throws {
     try await SimulatorFixture.run { fixture in
       let token = try await Self.accessToken(fixture)
-      let body = Self.message(#""data":{"\#(PushIdentity.dataKey)":"one"}"#)
+      let body = Self.message(#""data":{"pushId":"one"}"#)
       for _ in 0..<2 { #expect(try await Self.send(fixture, token: token, body: body).status == 200) }
       #expect(try await Self.send(fixture, token: token, body: Self.message("")).status == 200)
       #expect(fixture.simulator.store.counts()[.fcm].duplicates == 1)

@@ -3,9 +3,10 @@
 import {h, fill, card, table, badge, count, rate, bytes, percent, duration, time} from './dom.js';
 import {Chart, sparkline} from './chart.js';
 import {pulse} from './api.js';
+import {titles} from './platforms.js';
 
 const levels = {critical: ['Critical', 'bad'], warning: ['Warning', 'warn'], notice: ['Notice', 'accent']};
-export const platformName = name => ({apns: 'APNs', fcm: 'FCM', wns: 'WNS'})[name] ?? name;
+export const platformName = name => titles[name] ?? name;
 
 const figures = [
   ['accepted', 'Accepted', 1], ['dispatched', 'Dispatched', 2], ['delivered', 'Delivered', 3], ['failed', 'Failed', 4],

@@ -49,15 +49,18 @@ extension Platform: CaseIterable {
   /// The list, in the order in which platforms are written.
   package static var allCases: [Platform] { PlatformList.fixed.platforms }
   package static var count: Int { PlatformList.fixed.platforms.count }
+  /// All titles, as a list in a sentence.
+  package static var titles: String { allCases.map { $0.vocabulary.title }.series("and") }
 }
 
 extension Platform: CustomStringConvertible {
   package var description: String { name }
 }
 
-/// The platforms of this process. The list is fixed by its first use.
+/// The platforms of this process: the one list. It is fixed by its first use.
 package enum PlatformList {
-  private static let declared = DeclaredList<any PlatformVocabulary.Type>([APNs.self, FCM.self, WNS.self])
+  private static let declared = Mutex<(list: [any PlatformVocabulary.Type], isFixed: Bool)>(
+    ([APNs.self, FCM.self, WNS.self], false))
 
   /// The list by ordinal, and the ordinals by code, so that the hot paths index arrays.
   fileprivate struct Table: Sendable {
@@ -69,7 +72,10 @@ package enum PlatformList {
   }
 
   fileprivate static let fixed: Table = {
-    let list = declared.fixed
+    let list = declared.withLock { declared in
+      declared.isFixed = true
+      return declared.list
+    }
     for (index, vocabulary) in list.enumerated() {
       precondition((1..<64).contains(vocabulary.code), "\(vocabulary.name) has the code \(vocabulary.code)")
       precondition(
@@ -83,29 +89,11 @@ package enum PlatformList {
       ordinals: ordinals)
   }()
 
-  /// Adds a platform. A program does so first of all, before anything uses the list.
-  package static func add(_ vocabulary: any PlatformVocabulary.Type) { declared.add(vocabulary) }
-}
-
-/// A list of declarations that programs may extend until it is first used.
-package final class DeclaredList<Declaration: Sendable>: Sendable {
-  private let state: Mutex<(list: [Declaration], isFixed: Bool)>
-
-  package init(_ list: [Declaration]) { state = Mutex((list, false)) }
-
-  /// The list, which is fixed from now on.
-  package var fixed: [Declaration] {
-    state.withLock { state in
-      state.isFixed = true
-      return state.list
-    }
-  }
-
-  /// Adds a declaration in front of the others.
-  package func add(_ declaration: Declaration) {
-    state.withLock { state in
-      precondition(!state.isFixed, "\(declaration) is added after the list was used")
-      state.list.insert(declaration, at: 0)
+  /// Adds a platform in front of the others. A program does so first of all, before anything uses the list.
+  package static func add(_ vocabulary: any PlatformVocabulary.Type) {
+    declared.withLock { declared in
+      precondition(!declared.isFixed, "\(vocabulary) is added after the list was used")
+      declared.list.insert(vocabulary, at: 0)
     }
   }
 }

@@ -93,3 +93,7 @@ package struct APNsSettings: PushServiceSettings {
     try SettingsReader.contents(of: path, key: key).trimmingSuffix { $0.isWhitespace }
   }
 }
+
+extension APNs: ServedPlatform {
+  package typealias Settings = APNsSettings
+}

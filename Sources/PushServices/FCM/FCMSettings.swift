@@ -68,3 +68,7 @@ package struct FCMSettings: PushServiceSettings {
     }
   }
 }
+
+extension FCM: ServedPlatform {
+  package typealias Settings = FCMSettings
+}

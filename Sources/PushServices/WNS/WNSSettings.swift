@@ -64,3 +64,7 @@ package struct WNSSettings: PushServiceSettings {
     return RenewableSender(sender, files: files) { try sender.use(secret: file.text()) }
   }
 }
+
+extension WNS: ServedPlatform {
+  package typealias Settings = WNSSettings
+}

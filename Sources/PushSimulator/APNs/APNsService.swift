@@ -200,6 +200,10 @@ final class APNsConnections: Sendable {
   }
 }
 
+extension APNs: SimulatedPlatform {
+  package typealias Simulated = APNsService
+}
+
 extension SimulatedService {
   package static var apns: Self { Self(.apns) }
 }

@@ -114,7 +114,7 @@ struct FCMMessage {
       guard !isReserved else { throw reader.error("is a reserved data key") }
       let value = try reader.readString()
       payloadSize += name.utf8.count + value.utf8.count
-      if name == PushIdentity.dataKey { pushID = value }
+      if name == "pushId" { pushID = value }
     }
   }
 

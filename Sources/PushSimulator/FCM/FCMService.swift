@@ -127,6 +127,10 @@ package final class FCMService: SimulatedPushService {
   }
 }
 
+extension FCM: SimulatedPlatform {
+  package typealias Simulated = FCMService
+}
+
 extension SimulatedService {
   package static var fcm: Self { Self(.fcm) }
   /// Google's OAuth 2 token endpoint.

@@ -36,7 +36,8 @@ final class GoogleToken: Sendable {
     _ configuration: SimulatorConfiguration, account: SimulatorCredentials.GoogleServiceAccount, injector: FaultInjector
   ) throws {
     issuer = Mutex(try Issuer(account))
-    tokens = AccessTokens(prefix: "ya29.", lifetime: configuration.googleTokenLifetime, clock: configuration.clock)
+    tokens = AccessTokens(
+      prefix: "ya29.", lifetime: configuration.tokenLifetime ?? .seconds(3600), clock: configuration.clock)
     self.injector = injector
     clock = configuration.clock
   }

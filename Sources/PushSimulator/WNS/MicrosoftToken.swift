@@ -10,7 +10,8 @@ final class MicrosoftToken: Sendable {
 
   init(_ configuration: SimulatorConfiguration, app: SimulatorCredentials.WindowsApp, injector: FaultInjector) {
     self.app = Mutex(app)
-    tokens = AccessTokens(prefix: "EgA", lifetime: .seconds(86_400), clock: configuration.clock)
+    tokens = AccessTokens(
+      prefix: "EgA", lifetime: configuration.tokenLifetime ?? .seconds(86_400), clock: configuration.clock)
     self.injector = injector
   }
 

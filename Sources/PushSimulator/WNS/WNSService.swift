@@ -4,6 +4,8 @@ package import FanfareCore
 package final class WNSService: SimulatedPushService {
   package static let platform = Platform.wns
   package static let tokenEndpoint: String? = "microsoft-token"
+  // A channel's URI may have any path.
+  package static let takesEveryRequest = true
   package static let hosts = ["*.notify.windows.com", "login.live.com", "login.microsoftonline.com"]
   package static let prefixes = [
     HandlePrefix(.wns, "dead", .answer(status: 410), "410 Gone: the channel has expired"),
@@ -46,7 +48,6 @@ package final class WNSService: SimulatedPushService {
     ]
   }
 
-  /// Takes every request: a channel's URI may have any path.
   package func reaction(to request: SimulatedRequest) -> Reaction? {
     if let reaction = microsoft.reaction(to: request) { return reaction }
     let channel = ChannelToken.token(ofURI: request.target)
@@ -61,7 +62,8 @@ package final class WNSService: SimulatedPushService {
       injector.store.accept(
         ReceivedNotification(
           platform: .wns, handle: handle, time: clock.now(),
-          pushID: PushIdentity.base(ofVector: request[PushIdentity.correlationHeader]),
+          // The base of the correlation vector, before its first dot, is the same for every repetition.
+          pushID: request["ms-cv"].map { String($0.prefix { $0 != "." }) },
           headers: request.kept, payload: request.body))
       return Self.answer(200, state: "received", trace: trace, isAccepted: true)
     }
@@ -126,6 +128,10 @@ extension WNSService {
       wantsStatus = request["x-wns-requestforstatus"] == "true"
     }
   }
+}
+
+extension WNS: SimulatedPlatform {
+  package typealias Simulated = WNSService
 }
 
 extension SimulatedService {

@@ -89,7 +89,8 @@ package struct RegistrationLine: Sendable {
       case "platform":
         guard platform == nil else { throw reader.duplicateMember() }
         guard let known = Platform(name: try reader.readString()) else {
-          throw reader.error("must be \"apns\", \"fcm\", \"gcm\" or \"wns\"")
+          let names = Platform.allCases.flatMap { [$0.name] + $0.vocabulary.aliases }
+          throw reader.error("must be \(names.map { "\"\($0)\"" }.alternatives)")
         }
         platform = known
       case "handle": handle = try text(handle, &reader)

@@ -66,7 +66,7 @@ final class FaultLoad: Sendable {
 
   /// Whether the send's user has a device of the platform.
   static func hasDevice(ofSend number: Int, on platform: Platform) -> Bool {
-    platform != .wns || hasWindows(user(ofSend: number))
+    platform == .wns ? hasWindows(user(ofSend: number)) : [.apns, .fcm].contains(platform)
   }
 
   /// The number of devices of the send's user.

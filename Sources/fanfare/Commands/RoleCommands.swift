@@ -1,4 +1,5 @@
 import ArgumentParser
+import FanfareCore
 import PushServices
 import Roles
 
@@ -25,7 +26,7 @@ struct APICommand: ConfiguredCommand {
 struct WorkerCommand: ConfiguredCommand {
   static let configuration = CommandConfiguration(
     commandName: "worker",
-    abstract: "Consumes sends from Kafka, pushes them to APNs, FCM and WNS, and writes the outcomes.",
+    abstract: "Consumes sends from Kafka, pushes them to \(Platform.titles), and writes the outcomes.",
     discussion: """
       Needs kafka.bootstrapServers, registry.path or registry.postgres.url, and for each hub the credentials of its \
       platforms (\(PushServiceList.sections.joined(separator: ", "))). Workers share the partitions: start as many as \

@@ -1,7 +1,7 @@
-package import FanfareCore
+import FanfareCore
 
 /// The words of an invented platform.
-package enum Pager: PlatformVocabulary {
+enum Pager: PlatformVocabulary {
   package static let code: UInt8 = 63
   package static let name = "pager"
   package static let aliases = ["beeper"]

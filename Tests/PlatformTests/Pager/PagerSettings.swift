@@ -31,3 +31,7 @@ struct PagerSettings: PushServiceSettings {
     return RenewableSender(sender, files: files) { sender.use(secret: try file?.text() ?? "") }
   }
 }
+
+extension Pager: ServedPlatform {
+  typealias Settings = PagerSettings
+}

@@ -59,3 +59,7 @@ final class SimulatedPager: SimulatedPushService {
     }
   }
 }
+
+extension Pager: SimulatedPlatform {
+  typealias Simulated = SimulatedPager
+}
