@@ -65,6 +65,24 @@ import Testing
     }
   }
 
+  @Test func overdrawnDevicesComeBackBeforeAnotherBroadcast() async throws {
+    let temporary = try TemporaryRegistry()
+    let store = WatchedQuotas(over: temporary.registry)
+    store.devices = 6_000_000
+    try await run(store: store, { $0.devicesPerDay = 8_640_000 }) { app in
+      func post() async throws -> Reply { try await app.request(.post, "/api/sends", as: "opal", body: Self.everyone) }
+      // The second one overdraws.
+      for _ in 0..<2 { #expect(try await post().status == 202) }
+      // The front end's own share is a device a second, and must not admit a broadcast of any size for it.
+      for _ in 0..<20 {
+        app.clock.advance(by: .seconds(1))
+        try expectRefusal(try await post(), by: .devices)
+      }
+      app.clock.advance(by: .seconds(86_400))
+      #expect(try await post().status == 202)
+    }
+  }
+
   @Test func refusedBroadcastsTakeNoDevices() async throws {
     let failing = Mutex(true)
     let sink = RecordingSink { _ in

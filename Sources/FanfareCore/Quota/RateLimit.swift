@@ -63,7 +63,9 @@ package struct RateLimit: Hashable, Sendable {
     let ahead = Self.ahead(end, of: present, atMost: farthest)
     let room = Int(clamping: ((window - ahead) / interval + 1e-9).rounded(.down))
     let least = mayOverdraw ? 1 : demand.least
-    let granted = room < least ? 0 : max(min(demand.most, room), mayOverdraw ? demand.least : 0)
+    let granted =
+      demand.isOwed
+      ? demand.most : room < least ? 0 : max(min(demand.most, room), mayOverdraw ? demand.least : 0)
     let then = min(ahead + Double(granted) * interval, farthest)
     // When the least, or after a grant one more permit, is free.
     let wanted = Double(granted > 0 ? 1 : least) * interval
@@ -93,10 +95,18 @@ package struct RateDemand: Hashable, Sendable {
   /// Fewer are not granted.
   package let least: Int
   package let most: Int
+  /// Whether they were used already: they are granted though they may not be free.
+  package let isOwed: Bool
+
+  /// Permits that were used already.
+  package init(owing count: Int) {
+    (least, most, isOwed) = (max(1, count), max(1, count), true)
+  }
 
   package init(atLeast least: Int, atMost most: Int) {
     self.least = max(1, least)
     self.most = max(self.least, most)
+    isOwed = false
   }
 }
 

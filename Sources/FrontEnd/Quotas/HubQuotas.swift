@@ -77,13 +77,11 @@ struct HubQuotas: Sendable {
 
   /// Charges the rest of a demand, whose first permit was taken before, for something that was accepted.
   ///
-  /// In this order a refusal in between costs nothing; requests at the same moment may together exceed the quota.
+  /// In this order a refusal in between costs nothing; requests at the same moment may together exceed the quota, and
+  /// what they exceed it by has to come back before another is accepted.
   func chargeRest(of count: Int, to name: QuotaName, of user: String, at now: UnixTime) async {
     guard count > 1, let limit = policy.limits(of: user).rate(name), let gate = gates[name] else { return }
-    do { _ = try await gate.take(count - 1, by: user, within: limit, at: now, asWhole: true) } catch {
-      // Without the database nothing is left, so that the next one is refused.
-      gate.exhaust(user, within: limit, at: now)
-    }
+    await gate.owe(count - 1, by: user, within: limit, at: now)
   }
 
   /// Throws `.tooLarge` if a batch of `count` sends exceeds the burst.

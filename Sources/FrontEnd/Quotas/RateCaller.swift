@@ -44,13 +44,18 @@ struct RateCaller {
     _ count: Int, _ limit: RateLimit, at now: UnixTime, asWhole: Bool, mayReserve: Bool = true
   ) -> Decision {
     let available = permitsHere(limit, at: now)
+    let isClockSteady = reservedAt - now < .seconds(60)
+    // What was overdrawn has to come back first: the front end's own share must not admit one demand of any size after
+    // another meanwhile.
+    if limit.mayOverdraw, isClockSteady, now < blockedUntil, reserved(at: now) == 0 {
+      return .refused(until: blockedUntil)
+    }
     if available >= count {
       use(count, limit, at: now)
       return .admitted(count)
     }
     // Without `asWhole` one permit is enough, after a negative number of them here is made up for.
     let need = asWhole ? count - available : max(1, 1 - available)
-    let isClockSteady = reservedAt - now < .seconds(60)
     let isBlocked = isClockSteady && now < blockedUntil && need >= blockedNeed
     let hasFailed = isClockSteady && now < failedUntil
     if isBlocked || hasFailed {
@@ -80,6 +85,15 @@ struct RateCaller {
       blockedUntil = max(grant.nextAt, now + RateGate.pause)
       blockedNeed = grant.permits > 0 ? 1 : demand.least
     }
+  }
+
+  /// Takes in the charge of permits that were used already.
+  mutating func owe(_ grant: RateGrant, at now: UnixTime) {
+    reservedAt = now
+    guard grant.nextAt > now else { return }
+    (blockedUntil, blockedNeed) = (grant.nextAt, 1)
+    // Nothing that was reserved before is left to use.
+    share.permits = 0
   }
 
   /// Takes all permits that are here.
@@ -121,5 +135,8 @@ extension RateLimit {
   ///
   /// A front end reserves only for callers above that. So what a share loses when it ends is never more than a
   /// hundredth of the rate, and nothing need be returned.
-  fileprivate var shareLifetime: Duration { .microseconds(Int64(clamping: 100 * Double(chunk) * interval)) }
+  /// At least a second: a shorter one would be forgotten before it could be used.
+  fileprivate var shareLifetime: Duration {
+    max(.seconds(1), .microseconds(Int64(clamping: 100 * Double(chunk) * interval)))
+  }
 }

@@ -87,9 +87,23 @@ final class RateGate: Sendable {
     return if case .admitted = decision { true } else { false }
   }
 
-  /// Takes all permits that the front end has of a caller.
-  func exhaust(_ user: String, within limit: RateLimit, at now: UnixTime) {
-    state.withLock { $0.callers[Array(user.utf8), default: RateCaller()].exhaust(limit, at: now) }
+  /// Charges permits that were used already, whether or not so many are free: `take` refuses until they have come back.
+  /// While the database is away, all permits that the front end has are taken instead.
+  func owe(_ count: Int, by user: String, within limit: RateLimit, at now: UnixTime) async {
+    let rate = CallerRate(hub: hub, user: user, name: name, limit: limit)
+    let grant: RateGrant?
+    do { grant = try await store.reserve(RateDemand(owing: count), of: rate, at: now) } catch {
+      // The database's error is reported by the next reservation.
+      grant = nil
+    }
+    state.withLock { state in
+      let key = Array(user.utf8)
+      if let grant {
+        state.callers[key, default: RateCaller()].owe(grant, at: now)
+      } else {
+        state.callers[key, default: RateCaller()].exhaust(limit, at: now)
+      }
+    }
   }
 
   private func decide(
