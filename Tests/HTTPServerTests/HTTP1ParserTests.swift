@@ -73,7 +73,7 @@ struct HTTP1ParserTests {
     ("get / HTTP/1.1\r\n", .unknownMethod), ("GET\r\n", .unknownMethod), ("\u{16}\u{3}", .unknownMethod),
     ("UNSUBSCRIBERS", .unknownMethod), ("\nGET / HTTP/1.1", .unknownMethod),
     ("PRI * HTTP/2.0\r\n", .malformed), ("GET x HTTP/1.1\r\n", .malformed), ("GET http:///x HTTP/1.1\r\n", .malformed),
-    ("GET /\r\n", .malformed),
+    ("GET /\r\n", .malformed), ("GET / HTTP\r\n\r\n", .malformed), ("GET / x\r\n\r\n", .malformed),
     ("GET /\u{1} HTTP/1.1", .malformed), ("GET /é HTTP/1.1", .malformed), ("GET / x HTTP/1.1", .malformed),
     ("GET / HTTP/1.2\r\n", .malformed), ("GET / HTTP/1.1\n\r\n", .malformed), ("GET / http/1.1\r\n", .malformed),
     ("GET / HTTP/1.1\r\nA : 1\r\n", .malformed), ("GET / HTTP/1.1\r\n: 1\r\n", .malformed),

@@ -152,14 +152,19 @@ struct HTTP1Parser {
     guard index <= limits.fieldSize, index <= limits.size else { throw RuleViolation(fault: .headersTooLarge) }
     // The rest is ` HTTP/1.1` and the line end.
     if index < bytes.count, bytes[index] != .space || index == start { throw RuleViolation(fault: .malformed) }
-    guard bytes.count - index >= 11 else { return nil }
-    let version = bytes.extracting(index + 1..<index + 11)
-    guard version.extracting(..<7).isEqual(to: "HTTP/1.".utf8.span), (0x30...0x31).contains(version[7]),
-      version[8] == .carriageReturn, version[9] == .lineFeed,
+    let rest = bytes.extracting(index...)
+    let protocolName = " HTTP/1.".utf8.span
+    // What has arrived of it is checked at once: a client that sends something else would wait for its answer.
+    let known = min(rest.count, protocolName.count)
+    guard rest.extracting(..<known).isEqual(to: protocolName.extracting(..<known)) else {
+      throw RuleViolation(fault: .malformed)
+    }
+    guard rest.count >= 11 else { return nil }
+    guard (0x30...0x31).contains(rest[8]), rest[9] == .carriageReturn, rest[10] == .lineFeed,
       let target = HTTP1Head.originForm(String(copying: bytes.extracting(start..<index)), method)
     else { throw RuleViolation(fault: .malformed) }
     (headSize, fieldsStart, count) = (index + 11, index + 11, 0)
-    return HTTP1Head(method: method, target: target, isOld: version[7] == 0x30)
+    return HTTP1Head(method: method, target: target, isOld: rest[8] == 0x30)
   }
 
   /// Reads the fields that have arrived. Returns whether the head is whole.

@@ -41,7 +41,7 @@ struct HTTP2Head {
     }
     guard !isTooLarge else { return }
     block.append(name: name, value: value)
-    let former = key.host
+    let (former, hosts) = (key.host, key.hosts)
     // Most fields are known by their length to have no meaning here.
     switch name.count {
     case 5 where name.isField(":path"): path = String(copying: value)
@@ -52,7 +52,7 @@ struct HTTP2Head {
     default: break
     }
     // Names of hosts have no letter case.
-    if key.hosts > 1, let former, let host = fields.host,
+    if key.hosts > max(1, hosts), let former, let host = fields.host,
       block.text(at: former.start..<former.start + former.count).lowercased() != host.lowercased()
     {
       hasOtherHosts = true
