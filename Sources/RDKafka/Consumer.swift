@@ -191,6 +191,7 @@ package final class Consumer: Sendable {
   package func committed(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
     let handle = try openHandle().handle
     let timeout = configuration.commitTimeout.timeoutMilliseconds
+    interimOffsets?.forget(partitions)
     let committed = try await BlockingCalls.run { () throws(RDKafkaError) in
       try handle.committed(partitions, timeoutMilliseconds: timeout)
     }

@@ -51,6 +51,13 @@ final class InterimOffsets: Sendable {
     handle = try Handle(kind: .consumer, properties: properties, events: 0, logsToQueue: false)
   }
 
+  /// Forgets what an earlier assignment of the partitions has told: another member may have owned them since.
+  func forget(_ partitions: [TopicPartition]) {
+    state.withLock { state in
+      for partition in partitions { (state.bases[partition], state.entries[partition]) = (nil, nil) }
+    }
+  }
+
   /// Notes the group's positions of the partitions; partitions without one are missing in `positions`.
   func note(_ positions: [PartitionOffset], of partitions: [TopicPartition]) {
     state.withLock { state in

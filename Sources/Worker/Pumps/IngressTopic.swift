@@ -23,8 +23,11 @@ package struct IngressTopic: PumpedTopic {
   package var policy: PumpPolicy {
     var policy = PumpPolicy(.asWritten)
     (policy.records, policy.bytes) = (256, Self.maximumBytes)
-    // A tick only ends the pause after records that could not be produced. A deployment may have hundreds of hubs.
+    // A tick ends the pause after records that could not be produced, and a drain. A deployment may have hundreds of
+    // hubs.
     policy.tickInterval = .milliseconds(500)
+    // With a tick, less than the consumer's `rebalanceDeadline`.
+    policy.drainDeadline = .milliseconds(900)
     return policy
   }
 
