@@ -20,6 +20,7 @@ let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto"
 let cryptoExtras: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto")
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let grdbSQLite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")
+let heap: Target.Dependency = .product(name: "HeapModule", package: "swift-collections")
 let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
 let jwtKit: Target.Dependency = .product(name: "JWTKit", package: "jwt-kit")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
@@ -203,6 +204,11 @@ let package = Package(
     // The workshop: for development, tests and benchmarks. The product does not depend on it.
     // librdkafka's mock cluster as a broker.
     .target(name: "EmbeddedKafka", dependencies: ["CRDKafka", "RDKafka", logging], swiftSettings: house),
+    // A deployment in one process and in virtual time: the worker's code, and models of what it depends on.
+    .target(
+      name: "Simulation",
+      dependencies: ["FanfareCore", "RDKafka", "Worker", collections, heap, logging, serviceLifecycle],
+      swiftSettings: house),
     // A private PostgreSQL server, started from the installed programs.
     .target(name: "PrivatePostgreSQL", swiftSettings: house),
     // Fakes of the push services over real TLS.
@@ -222,8 +228,8 @@ let package = Package(
         "CJemalloc", "CPerfCounter", "EmbeddedKafka", "FanfareCore", "FrontEnd", "HTTP2", "HTTPServer", "Ledger",
         "Operations",
         "PrivatePostgreSQL", "PushServices", "PushSimulator", "RDKafka", "Registry", "Roles",
-        "SettingsTable", "Store", "Worker", argumentParser, asyncHTTPClient, crypto, httpTypes, logging, nioCore,
-        nioHTTP1,
+        "SettingsTable", "Simulation", "Store", "Worker", argumentParser, asyncHTTPClient, crypto, httpTypes, logging,
+        nioCore, nioHTTP1,
         nioPosix, nioSSL, serviceLifecycle, unixSignals,
       ],
       swiftSettings: house),
@@ -294,6 +300,9 @@ let package = Package(
         "EmbeddedKafka", "Worker", "FanfareCore", "Operations", "RDKafka", "Registry", "Support", logging, metrics,
       ],
       exclude: ["Golden"], swiftSettings: house),
+    .testTarget(
+      name: "SimulationTests", dependencies: ["FanfareCore", "RDKafka", "Simulation", "Support", "Worker"],
+      swiftSettings: house),
     .testTarget(
       name: "LedgerTests",
       dependencies: [

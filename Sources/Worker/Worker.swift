@@ -23,6 +23,8 @@ package final class Worker: Service {
   private let delays: any DelayClock
   private let logger: Logger
   private let spans: (any SpanSink)?
+  private let seed: UInt64
+  private let audit: (@Sendable ([String]) -> Void)?
   private let mailbox = Mailbox()
   private let ownProblems = Mutex<[ReadinessProblem]>([])
   private let segments = Mutex<[BroadcastShare]>([])
@@ -31,14 +33,16 @@ package final class Worker: Service {
   ///
   /// `broadcastProducer` writes segments of broadcasts and statuses of pages, for which the rest of each broadcast
   /// waits: it should not linger. The worker owns the consumer (see `WorkerConfiguration.consumer`): it runs and closes
-  /// it. Producers and senders must run before the worker does, and until it has ended. `spans` takes the spans of
-  /// sampled sends.
+  /// it. Producers and senders must run before the worker does, and until it has ended. `seed` decides the jitter of
+  /// delays and random ids. `spans` takes the spans of sampled sends. `audit` is told the violations of the dispatcher's
+  /// invariants after each turn; to find them costs more than the turn.
   package init(
     configuration: WorkerConfiguration, consumer: any RecordSource, producer: any RecordSink,
     broadcastProducer: any RecordSink,
     registry: any DeviceRegistry & BroadcastStore & PushQuotaStore,
     senders: [HubName: [Platform: any PushSender]], topics: Topics = Topics(), clock: any WallClock = SystemWallClock(),
-    delays: any DelayClock = SystemDelayClock(), logger: Logger, spans: (any SpanSink)? = nil
+    delays: any DelayClock = SystemDelayClock(), seed: UInt64 = .random(in: 0 ... .max), logger: Logger,
+    spans: (any SpanSink)? = nil, audit: (@Sendable ([String]) -> Void)? = nil
   ) {
     self.configuration = configuration
     source = consumer
@@ -52,6 +56,8 @@ package final class Worker: Service {
     self.delays = delays
     self.logger = logger
     self.spans = spans
+    self.seed = seed
+    self.audit = audit
   }
 
   /// Why the worker is not ready, one short sentence each; empty if it is.
@@ -76,7 +82,7 @@ package final class Worker: Service {
     var engine = Engine(
       configuration: configuration, source: source, sink: sink, broadcastSink: broadcastSink, registry: registry,
       broadcasts: broadcasts, table: table, topics: topics, clock: clock,
-      delays: delays, mailbox: mailbox, logger: logger, spans: spans,
+      delays: delays, mailbox: mailbox, seed: seed, logger: logger, spans: spans, audit: audit,
       reportSegments: { [self] held in segments.withLock { $0 = held } }
     ) { [self] problems in
       ownProblems.withLock { $0 = problems }

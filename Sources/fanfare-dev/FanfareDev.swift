@@ -16,7 +16,7 @@ struct FanfareDev: AsyncParsableCommand {
     version: Build.version,
     subcommands: [
       DemoCommand.self, SimulatorCommand.self, BrokerCommand.self, BenchCommand.self, FaultsCommand.self,
-      RoleCommand.self, SettingsCommand.self, BenchConstantCommand.self,
+      RoleCommand.self, SettingsCommand.self, BenchConstantCommand.self, SimulateCommand.self,
     ])
 
   static func main() async { await runProgram(named: "fanfare-dev") }

@@ -34,7 +34,7 @@ import Testing
 
   /// The program that has the command.
   private static func program(of arguments: [String]) -> URL {
-    let isOfWorkshop = ["bench", "broker", "demo", "faults", "simulator"].contains(arguments.first)
+    let isOfWorkshop = ["bench", "broker", "demo", "faults", "simulate", "simulator"].contains(arguments.first)
     return isOfWorkshop ? ChildProcess.workshop : ChildProcess.product
   }
 

@@ -210,7 +210,6 @@ struct BroadcastWalker: Sendable {
     if controls[broadcast] != nil { controls[broadcast] = answer?.state }
   }
 
-  #if DEBUG
   func checkInvariants(items: ItemTable) -> [String] {
     var violations: [String] = []
     for slot in items.indices {
@@ -222,5 +221,4 @@ struct BroadcastWalker: Sendable {
     if !(0...Self.mostSurveys).contains(openSurveys) { violations.append("\(openSurveys) surveys are open") }
     return violations
   }
-  #endif
 }

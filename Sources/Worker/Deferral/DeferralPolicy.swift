@@ -162,11 +162,9 @@ struct DeferralPolicy: Sendable {
     pauses = pauses.filter { now.uptime < $0.value.until }
   }
 
-  #if DEBUG
   func checkInvariants() -> [String] {
     pauses.values.contains { $0.until <= $0.since } ? ["a pause ends before it begins"] : []
   }
-  #endif
 }
 
 extension WorkItem {

@@ -162,7 +162,6 @@ struct Readmissions: Sendable {
     }
   }
 
-  #if DEBUG
   func checkInvariants(items: ItemTable) -> [String] {
     var violations: [String] = []
     for slot in records.keys where items[slot].phase != .resolving {
@@ -182,5 +181,4 @@ struct Readmissions: Sendable {
     if Set(taken.values.compactMap(\.rated)) != rated { violations.append("rated broadcasts \(rated) counted") }
     return violations
   }
-  #endif
 }

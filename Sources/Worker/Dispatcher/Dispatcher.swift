@@ -203,7 +203,6 @@ struct Dispatcher: Sendable {
   /// Ends the request to unregister devices, successful or not.
   mutating func unregistered() { lanes.unregistered() }
 
-  #if DEBUG
   /// Violations of the invariants, between two turns.
   /// Looks at every item, device and unsettled offset.
   func checkInvariants() -> [String] {
@@ -255,5 +254,4 @@ struct Dispatcher: Sendable {
       || items[slot].source.followers.contains { partitions.offsets.isSettled($0) }
     return isSettled ? ["slot \(slot) is \(items[slot].phase), and its offset settled"] : []
   }
-  #endif
 }

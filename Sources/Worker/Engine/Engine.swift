@@ -19,6 +19,8 @@ struct Engine {
   let logger: Logger
   /// Takes the spans of sampled sends; nil: sends are not traced.
   let spans: (any SpanSink)?
+  /// Told the violations of the dispatcher's invariants after each turn; nil: they are not looked for.
+  let audit: (@Sendable ([String]) -> Void)?
   /// Told about the held segments of broadcasts once a second.
   let reportSegments: @Sendable ([BroadcastShare]) -> Void
   /// Told when the readiness problems change.
@@ -29,13 +31,16 @@ struct Engine {
   var metrics: WorkerMetrics
   private var readinessProblems: [ReadinessProblem]
   private var lagDue: Int64 = 0
+  /// The turns since everything was audited.
+  private var unaudited = 0
   private var failure: RDKafkaError?
 
   init(
     configuration: WorkerConfiguration, source: any RecordSource, sink: any RecordSink, broadcastSink: any RecordSink,
     registry: any DeviceRegistry, broadcasts: any BroadcastStore & PushQuotaStore, table: SenderTable,
-    topics: Topics, clock: any WallClock, delays: any DelayClock, mailbox: Mailbox, logger: Logger,
-    spans: (any SpanSink)?, reportSegments: @escaping @Sendable ([BroadcastShare]) -> Void,
+    topics: Topics, clock: any WallClock, delays: any DelayClock, mailbox: Mailbox, seed: UInt64, logger: Logger,
+    spans: (any SpanSink)?, audit: (@Sendable ([String]) -> Void)?,
+    reportSegments: @escaping @Sendable ([BroadcastShare]) -> Void,
     reportReadiness: @escaping @Sendable ([ReadinessProblem]) -> Void
   ) {
     self.configuration = configuration
@@ -50,9 +55,10 @@ struct Engine {
     self.logger = logger
     self.reportSegments = reportSegments
     self.spans = spans
+    self.audit = audit
     self.reportReadiness = reportReadiness
     dispatcher = Dispatcher(
-      configuration: configuration, table: table, topics: topics, seed: UInt64.random(in: 0 ... .max),
+      configuration: configuration, table: table, topics: topics, seed: seed,
       isTracing: spans != nil)
     metrics = WorkerMetrics(table: table, group: configuration.consumerGroup)
     readinessProblems = dispatcher.readinessProblems
@@ -96,6 +102,17 @@ struct Engine {
       report(at: now)
     }
     perform(dispatcher.finishTurn(), in: &group)
+    if let audit { audit(findViolations()) }
+  }
+
+  /// Violations of the invariants: of the counters after every turn, of everything as often as its cost allows.
+  private mutating func findViolations() -> [String] {
+    unaudited += 1
+    guard unaudited * 128 >= dispatcher.items.count + dispatcher.items.held.devices else {
+      return dispatcher.checkCounters()
+    }
+    unaudited = 0
+    return dispatcher.checkInvariants()
   }
 
   private mutating func take(_ event: ConsumerEvent) {

@@ -208,7 +208,6 @@ struct ItemTable: Sendable, RandomAccessCollection {
 
   private var nextSlot: Int { vacant.last ?? slots.count }
 
-  #if DEBUG
   /// Violations of the invariants. Looks at every item.
   func checkInvariants() -> [String] {
     var violations: [String] = []
@@ -262,5 +261,4 @@ struct ItemTable: Sendable, RandomAccessCollection {
     let fits = credit.outstanding <= Swift.min(records, fitting)
     return fits ? [] : ["credit for \(credit.outstanding) exceeds the room of \(records) records and \(bytes) bytes"]
   }
-  #endif
 }

@@ -300,7 +300,6 @@ struct WorkItem: Sendable {
     return progress.openFirstAttempts == 0
   }
 
-  #if DEBUG
   /// Whether its devices are looked up or pushed to for the first time.
   var isInFirstAttempts: Bool {
     phase == .resolving || (phase == .dispatching && progress.openFirstAttempts > 0)
@@ -324,5 +323,4 @@ struct WorkItem: Sendable {
     }
     return violations
   }
-  #endif
 }

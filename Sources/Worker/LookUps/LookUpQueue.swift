@@ -152,11 +152,9 @@ struct LookUpQueue: Sendable {
     newItems.append(ticket)
   }
 
-  #if DEBUG
   func checkInvariants() -> [String] {
     failures > 0 && notBefore == 0 ? ["\(failures) look-ups have failed without a backoff"] : []
   }
-  #endif
 }
 
 /// A request to the registry, and the use of each answer.

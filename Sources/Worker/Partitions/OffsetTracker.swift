@@ -33,10 +33,8 @@ struct OffsetTracker: Sendable {
 
   private static let gone = Int64.min
 
-  #if DEBUG
   /// Sequence numbers below this one may be of entries that the log has lost.
   private var lostBelow: Int64 = 0
-  #endif
 
   /// The distance from the first unsettled record to the last one taken, in records.
   var span: Int { entries.count }
@@ -160,9 +158,7 @@ struct OffsetTracker: Sendable {
   /// Entries from there on are lost and settle nothing. Earlier entries may still exist, and stay unsettled until they
   /// settle.
   private mutating func startOver(at offset: Int64) {
-    #if DEBUG
     lostBelow = base + Int64(entries.count)
-    #endif
     for (index, entry) in entries.enumerated() where entry != Self.gone && (entry < 0 ? ~entry : entry) >= offset {
       if entry >= 0 { unsettled -= 1 }
       entries[index] = Self.gone
@@ -189,7 +185,6 @@ struct OffsetTracker: Sendable {
     while times.count > 1, times[1].sequence <= base { times.removeFirst() }
   }
 
-  #if DEBUG
   /// Whether the record has settled, and not because the log has lost it.
   func isSettled(_ sequence: Int64) -> Bool {
     guard sequence >= base else { return sequence >= lostBelow }
@@ -203,5 +198,4 @@ struct OffsetTracker: Sendable {
     if let first = entries.first, first < 0 { violations.append("the settled prefix is not removed") }
     return violations
   }
-  #endif
 }

@@ -236,7 +236,6 @@ package struct PartitionOffsets: Sendable {
     return slot
   }
 
-  #if DEBUG
   /// Whether the record has settled in the assignment it came with.
   func isSettled(_ origin: Origin) -> Bool {
     isOwned(origin) && assignments[Int(origin.slot)].offsets.isSettled(origin.sequence)
@@ -258,5 +257,4 @@ package struct PartitionOffsets: Sendable {
     for assignment in assignments { violations += assignment.offsets.checkInvariants() }
     return violations
   }
-  #endif
 }

@@ -281,7 +281,6 @@ struct PartitionTracker: Sendable {
     return true
   }
 
-  #if DEBUG
   func checkInvariants() -> [String] {
     var violations = offsets.checkInvariants()
     if shutdown.hasDrained || shutdown.isLeaving, !isShuttingDown { violations.append("drained without a shutdown") }
@@ -292,5 +291,4 @@ struct PartitionTracker: Sendable {
     }
     return violations
   }
-  #endif
 }

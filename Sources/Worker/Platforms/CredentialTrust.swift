@@ -70,7 +70,6 @@ struct CredentialTrust: Sendable {
     order.removeAll { $0 == device }
   }
 
-  #if DEBUG
   func checkInvariants() -> [String] {
     var violations: [String] = []
     if Set(refused).count != refused.count || refused.count >= max(2, limit) {
@@ -79,5 +78,4 @@ struct CredentialTrust: Sendable {
     if order.count != oddities.count { violations.append("\(order.count) odd devices, \(oddities.count) known") }
     return violations
   }
-  #endif
 }

@@ -145,7 +145,6 @@ struct DeferredOrder: Sendable {
     return tickets
   }
 
-  #if DEBUG
   func checkInvariants() -> [String] {
     var violations: [String] = []
     let entries = devices.values.reduce(0) { $0 + $1.count }
@@ -156,7 +155,6 @@ struct DeferredOrder: Sendable {
     }
     return violations
   }
-  #endif
 
   private mutating func wakeNext(of device: RegistrationID, at uptime: Int64) -> Ticket? {
     guard let next = devices[device]?.firstIndex(where: { uptime <= $0.due + Self.grace }) else { return nil }

@@ -291,7 +291,6 @@ struct PlatformLane: Sendable {
     if ticket.isBroadcast { places.broadcasts -= 1 }
   }
 
-  #if DEBUG
   func checkInvariants() -> [String] {
     var violations = trust.checkInvariants()
     if places.checking < 0 || places.broadcasts < 0 || places.inFlight < max(places.checking, places.broadcasts) {
@@ -302,5 +301,4 @@ struct PlatformLane: Sendable {
     }
     return violations
   }
-  #endif
 }

@@ -95,7 +95,6 @@ struct PlatformLanes: Sendable, RandomAccessCollection {
   /// Ends the request. If it failed, the devices will be reported dead again with their next push.
   mutating func unregistered() { unregistering.isOpen = false }
 
-  #if DEBUG
   func checkInvariants() -> [String] {
     var violations = lanes.enumerated().flatMap { number, lane in
       lane.checkInvariants().map { "lane \(number): \($0)" }
@@ -104,5 +103,4 @@ struct PlatformLanes: Sendable, RandomAccessCollection {
     if places != pushes { violations.append("\(pushes) pushes counted, \(places) places taken") }
     return violations
   }
-  #endif
 }

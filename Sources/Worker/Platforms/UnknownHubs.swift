@@ -49,7 +49,6 @@ struct UnknownHubs: Sendable {
     held.removeAll { !items.isCurrent($0.ticket) }
   }
 
-  #if DEBUG
   func checkInvariants(items: ItemTable) -> [String] {
     var violations: [String] = []
     for record in held where !items.isResolving(record.ticket) {
@@ -58,5 +57,4 @@ struct UnknownHubs: Sendable {
     if asked ?? 0 > held.count { violations.append("asked about \(asked ?? 0) of \(held.count) records") }
     return violations
   }
-  #endif
 }

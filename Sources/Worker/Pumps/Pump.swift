@@ -78,14 +78,19 @@ package final class Pump: Service {
     _ topic: any PumpedTopic, client: KafkaClientConfiguration, producer: any RecordSink, clock: any WallClock,
     logger: Logger
   ) throws(RDKafkaError) {
-    var configuration = ConsumerConfiguration(client: client, groupID: topic.name, topics: [topic.name])
-    topic.configure(&configuration)
-    let consumer = try Consumer(configuration: configuration, logger: logger)
+    let consumer = try Consumer(configuration: Self.consumer(topic, client: client), logger: logger)
     self.init(topic, consumer: consumer, producer: producer, clock: clock, logger: logger)
   }
 
+  /// The configuration of a pump's consumer.
+  package static func consumer(_ topic: any PumpedTopic, client: KafkaClientConfiguration) -> ConsumerConfiguration {
+    var configuration = ConsumerConfiguration(client: client, groupID: topic.name, topics: [topic.name])
+    topic.configure(&configuration)
+    return configuration
+  }
+
   /// The same with this consumer, which it owns.
-  init(
+  package init(
     _ topic: any PumpedTopic, consumer: any StoringSource, producer: any RecordSink,
     clock: any WallClock = SystemWallClock(), delays: any DelayClock = SystemDelayClock(), logger: Logger
   ) {

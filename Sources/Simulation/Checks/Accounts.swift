@@ -1,0 +1,257 @@
+import FanfareCore
+import RDKafka
+
+/// The truth about a deployment's sends, kept beside it, and the promises that it checks.
+///
+/// `@unchecked Sendable`: see `World`.
+package final class Accounts: @unchecked Sendable {
+  /// A promise that was broken.
+  package struct Violation: Hashable, Sendable, CustomStringConvertible {
+    /// Microseconds since the world began.
+    package let time: Int64
+    package let text: String
+    package var description: String { "\(Double(time) / 1_000_000) s: \(text)" }
+  }
+
+  /// What is known about one send.
+  private struct Account {
+    let send: SendRequest
+    /// Whether its caller has been told that it is accepted.
+    var isAccepted = false
+    /// The parts of each dispatch that have a status record.
+    var parts: [DispatchID?: Set<Int>] = [:]
+    var isConcluded: Bool { concludedAt != nil }
+    /// Whether a worker has written anything about it.
+    var hasOutput = false
+    /// When it was posted, and when it had its end, in microseconds since the world began.
+    var postedAt: World.Time = 0
+    var concludedAt: World.Time?
+    /// Whether a part of it was deferred or came back after its end.
+    var mayReturn = false
+    /// Its place in the log, once it has one.
+    var place: Int64?
+  }
+
+  private let world: World
+  private let topics: Topics
+  private var accounts: [SendID: Account] = [:]
+  /// The sends that the records of each partition carry, by offset; nil: no whole send.
+  private var carried: [TopicPartition: [SendID?]] = [:]
+  private var pushes: [PushID: Int] = [:]
+  /// The process that has last handed a push over.
+  private var handOvers: [PushID: String] = [:]
+  /// By handle: the place in the log of the latest send whose push was first handed over.
+  private var latest: [String: Int64] = [:]
+  /// When a process last died, froze, was cut off or gave partitions away, and until when its commits may have failed.
+  private var troubles: [String: (since: World.Time, until: World.Time)] = [:]
+  /// Whether first attempts are in the order of the log: not while a push service is in trouble.
+  private let keepsOrder: Bool
+  /// The longest time from post to end, in microseconds.
+  private(set) var slowest: World.Time = 0
+  private(set) var violations: [Violation] = []
+  private(set) var counts = Counts()
+
+  package struct Counts: Sendable {
+    package var accepted = 0
+    package var concluded = 0
+    package var pushes = 0
+    package var repeated = 0
+    package var deferred = 0
+    package var deadLettered = 0
+    package var commits = 0
+    /// How often a promise was checked.
+    package var checks = 0
+  }
+
+  /// The time within which a commit covers what has ended, in microseconds.
+  static let commitPatience: World.Time = .seconds(3)
+
+  init(in world: World, topics: Topics, keepsOrder: Bool) {
+    self.world = world
+    self.topics = topics
+    self.keepsOrder = keepsOrder
+  }
+
+  /// Whether every accepted send has come to its end.
+  var isSettled: Bool { counts.concluded >= counts.accepted }
+
+  func violate(_ text: String) {
+    world.trace.note(world.now, "VIOLATION \(text)")
+    // The first ones tell most.
+    if violations.count < 20 { violations.append(Violation(time: world.now, text: text)) }
+  }
+
+  // Sends.
+
+  /// A caller has posted the send.
+  func post(_ send: SendRequest) { accounts[send.id] = Account(send: send, postedAt: world.now) }
+
+  /// The caller has been told that the send is accepted.
+  func accept(_ id: SendID) {
+    guard accounts[id]?.isAccepted == false else { return }
+    accounts[id]?.isAccepted = true
+    counts.accepted += 1
+    if accounts[id]?.isConcluded == true { counts.concluded += 1 }
+  }
+
+  // What happens.
+
+  /// A record is in the log.
+  func appended(_ partition: TopicPartition, _ offset: Int64, _ record: SimulatedCluster.Stored) {
+    switch partition.topic {
+    case topics.sends: carry(partition, record)
+    case topics.status: takeStatus(record)
+    case topics.deadLetter:
+      counts.deadLettered += 1
+      do {
+        let letter = try DeadLetter.decode(record.value[...])
+        // A letter need not carry a send.
+        if let send = try? SendRequest.decode(letter.value[...], recordTime: world.wall) { note(send.id) }
+        violate("dead-lettered: \(letter.reason) \(letter.detail)")
+      } catch {
+        violate("unreadable dead letter: \(error)")
+      }
+    case topics.segments:
+      do { note(try SegmentRecord.decode(record.value[...], recordTime: world.wall).send.id) } catch {
+        violate("unreadable segment: \(error)")
+      }
+    default:
+      guard topics.retries.contains(where: { $0.name == partition.topic }) else { return }
+      counts.deferred += 1
+      do {
+        let send = try RetryRecord.decode(record.value[...], recordTime: world.wall, now: world.wall).send.id
+        note(send)
+        world.trace.note(world.now, "\(partition) \(offset) defers \(send)")
+        noteReturn(send)
+      } catch {
+        violate("unreadable retry record: \(error)")
+      }
+    }
+  }
+
+  /// A part of the send is deferred or comes back: after its end, by a process that did not know yet that others had
+  /// taken over.
+  private func noteReturn(_ id: SendID) {
+    if accounts[id]?.isConcluded == true { accounts[id]?.mayReturn = true }
+  }
+
+  private func note(_ id: SendID) { accounts[id]?.hasOutput = true }
+
+  private func carry(_ partition: TopicPartition, _ record: SimulatedCluster.Stored) {
+    var id: SendID?
+    // Deferred parts come back through the topic; these are no whole sends.
+    if let retry = try? RetryRecord.decode(record.value[...], recordTime: world.wall, now: world.wall) {
+      world.trace.note(world.now, "\(partition) \(carried[partition]?.count ?? 0) returns \(retry.send.id)")
+      noteReturn(retry.send.id)
+    } else {
+      do { id = try SendRequest.decode(record.value[...], recordTime: world.wall).id } catch {
+        violate("unreadable send: \(error)")
+      }
+    }
+    if let id { world.trace.note(world.now, "\(partition) \(carried[partition]?.count ?? 0) is \(id)") }
+    if let id, accounts[id]?.place == nil { accounts[id]?.place = Int64(carried[partition]?.count ?? 0) }
+    carried[partition, default: []].append(id)
+  }
+
+  private func takeStatus(_ record: SimulatedCluster.Stored) {
+    do {
+      let status = try StatusRecord.decode(record.value[...])
+      guard var account = accounts[status.send] else { return violate("a status of an unknown send") }
+      account.hasOutput = true
+      account.parts[status.attempt, default: []].formUnion(status.part..<status.part + status.span)
+      if !account.isConcluded, account.parts[status.attempt]?.count == status.parts {
+        account.concludedAt = world.now
+        slowest = max(slowest, world.now - account.postedAt)
+        world.trace.note(world.now, "\(status.send) is \(status.state)")
+        if account.isAccepted { counts.concluded += 1 }
+      }
+      accounts[status.send] = account
+    } catch {
+      violate("unreadable status: \(error)")
+    }
+  }
+
+  /// A group has taken a position: everything before it must have been worked on.
+  func committed(_ group: String, _ position: PartitionOffset, _ former: PartitionOffset?) {
+    counts.commits += 1
+    world.trace.note(world.now, "\(group) commits \(position.partition) \(position.offset) \(position.metadata ?? "")")
+    guard position.partition.topic == topics.sends, let carried = carried[position.partition] else { return }
+    let start = former?.offset ?? 0
+    if position.offset < start {
+      return world.trace.note(world.now, "\(position.partition) goes back from \(start) to \(position.offset)")
+    }
+    guard position.offset <= carried.count else {
+      return violate("\(position.partition) is committed beyond its end")
+    }
+    for offset in start..<position.offset {
+      counts.checks += 1
+      if let id = carried[Int(offset)], accounts[id]?.hasOutput != true {
+        violate("\(position.partition) is committed to \(position.offset), but \(offset) (\(id)) has left nothing")
+      }
+    }
+  }
+
+  /// A process is in trouble for a while: others may repeat what it did shortly before, and since.
+  func troubled(_ process: String, for time: World.Time = 0) {
+    let until = world.now + time + Self.commitPatience
+    if let former = troubles[process], world.now <= former.until {
+      troubles[process]?.until = max(former.until, until)
+    } else {
+      troubles[process] = (world.now, until)
+    }
+  }
+
+  /// A worker hands a push over.
+  func handedOver(_ push: Push, by process: String, at now: UnixTime) {
+    counts.checks += 1
+    world.trace.note(world.now, "\(process) pushes \(push.id)")
+    if push.expiresAt <= now { violate("a push is handed over after its expiry") }
+    guard let send = SendID(String(decoding: push.rendering.body, as: UTF8.self)), let account = accounts[send] else {
+      return violate("a push of an unknown send")
+    }
+    let former = handOvers.updateValue(process, forKey: push.id)
+    if let former {
+      // What had its end long before the trouble of the one who did it last is covered by a commit.
+      if !account.mayReturn, let end = account.concludedAt, end + Self.commitPatience < troubles[former]?.since ?? .max {
+        violate("\(push.id) of \(send) is pushed again by \(process), long after its end")
+      }
+    } else if keepsOrder, !push.isBroadcast, let place = account.place {
+      if place < latest[push.handle] ?? -1 { violate("\(push.id) of \(send) is pushed after a later send") }
+      latest[push.handle] = place
+    }
+  }
+
+  /// A push service has taken a push.
+  func delivered(_ push: Push) {
+    counts.pushes += 1
+    world.trace.note(world.now, "\(push.id) is delivered")
+    let times = pushes[push.id, default: 0] + 1
+    pushes[push.id] = times
+    if times > 1 { counts.repeated += 1 }
+  }
+
+  /// What a component finds wrong with itself.
+  func audited(_ process: String, _ found: [String]) {
+    counts.checks += 1
+    for text in found { violate("\(process): \(text)") }
+  }
+
+  /// After all workers have ended in order: the position of every partition is its end, unless deferred parts come back.
+  func checkPositions(_ position: (TopicPartition) -> Int64) {
+    guard counts.deferred == 0 else { return }
+    for (partition, carried) in carried.sorted(by: { $0.key.partition < $1.key.partition }) {
+      counts.checks += 1
+      let position = position(partition)
+      if position != carried.count { violate("\(partition) ends at \(carried.count), and its position is \(position)") }
+    }
+  }
+
+  /// At the end, long after the last fault: nothing waits any more.
+  func finish(mayRepeat: Bool, longest: Duration?) {
+    if let longest, slowest > World.Time(longest) { violate("a send has taken \(slowest / 1000) ms") }
+    for (id, account) in accounts.sorted(by: { $0.key < $1.key }) where account.isAccepted && !account.isConcluded {
+      violate("send \(id) of \(account.send.acceptedAt) is accepted and has no end")
+    }
+    if !mayRepeat, counts.repeated > 0 { violate("\(counts.repeated) pushes are repeated without a fault") }
+  }
+}

@@ -1,0 +1,60 @@
+import FanfareCore
+import Logging
+import RDKafka
+import ServiceLifecycle
+import Worker
+
+/// A worker and its retry pumps in one process, as `fanfare worker` runs them.
+///
+/// `@unchecked Sendable`: see `World`.
+final class WorkerProcess: @unchecked Sendable {
+  let process: SimulatedProcess
+  private(set) var isOver = false
+  private let group: ServiceGroup
+
+  init(
+    _ name: String, in world: World, cluster: SimulatedCluster, registry: SimulatedRegistry,
+    services: [SimulatedPushService], topics: Topics, accounts: Accounts
+  ) {
+    let process = SimulatedProcess(name, in: world)
+    self.process = process
+    let logger = Logger(label: name) { _ in SwiftLogNoOpLogHandler() }
+    var configuration = WorkerConfiguration()
+    configuration.limits.maximumRecords = 500
+    configuration.broadcasts.undividedDevices = 500
+    configuration.broadcasts.pageDevices = 1_000
+    configuration.broadcasts.segments = 8
+    let client = KafkaClientConfiguration(bootstrapServers: "simulated", clientID: name)
+    let producer = SimulatedProducer(of: process, to: cluster)
+    var senders: [Platform: any PushSender] = [:]
+    for service in services { senders[service.platform] = ServiceConnection(of: process, to: service, accounts) }
+    let worker = Worker(
+      configuration: configuration,
+      consumer: SimulatedConsumer(
+        configuration.consumer(client: client, topics: topics), of: process, in: cluster,
+        onDisown: { accounts.troubled(name) }),
+      producer: producer, broadcastProducer: SimulatedProducer(of: process, to: cluster),
+      registry: RegistryConnection(of: process, to: registry), senders: [.default: senders], topics: topics,
+      clock: process, delays: process, seed: world.chance.next(), logger: logger,
+      audit: { found in accounts.audited(name, found) })
+    let pumps = topics.retries.map { retry in
+      let topic = RetryTopic(retry, topics: topics, logger: logger)
+      let consumer = SimulatedConsumer(Pump.consumer(topic, client: client), of: process, in: cluster)
+      return Pump(topic, consumer: consumer, producer: producer, clock: process, delays: process, logger: logger)
+    }
+    group = ServiceGroup(services: [worker] + pumps, logger: logger)
+    let services = group
+    process.start { [weak self] in
+      do { try await services.run() } catch {
+        if !process.isDead { accounts.violate("\(name) ends with an error: \(error)") }
+      }
+      self?.isOver = true
+    }
+  }
+
+  /// Asks the process to end in order.
+  func stop() {
+    let group = group
+    process.start { await group.triggerGracefulShutdown() }
+  }
+}

@@ -1,0 +1,137 @@
+import FanfareCore
+
+/// The model of a push service.
+///
+/// `@unchecked Sendable`: see `World`.
+final class SimulatedPushService: @unchecked Sendable {
+  /// How it answers pushes, which faults change.
+  enum Mode: Hashable {
+    /// It takes pushes.
+    case healthy
+    /// It answers 503.
+    case unavailable
+    /// It answers nothing.
+    case silent
+    /// It refuses the credential.
+    case refusing
+    /// It takes a share of the pushes, and asks to repeat the others later.
+    case throttling
+  }
+
+  struct Behaviour {
+    /// How long a push takes, in microseconds.
+    var latency: ClosedRange<World.Time> = .milliseconds(5)...(.milliseconds(60))
+    /// The share of pushes that are taken without an answer.
+    var doubt = 0.0
+    /// The share of pushes that fail for a moment.
+    var glitches = 0.0
+    /// The share of devices that are gone.
+    var dead = 0.0
+  }
+
+  /// After how long a sender gives up waiting.
+  static let timeout: World.Time = .seconds(20)
+
+  let platform: Platform
+  let world: World
+  var behaviour = Behaviour()
+  private(set) var mode = Mode.healthy
+  /// Told about every push that is taken for a device.
+  var onDelivery: (Push) -> Void = { _ in }
+
+  init(_ platform: Platform, in world: World) {
+    self.platform = platform
+    self.world = world
+  }
+
+  /// Answers in another way from now on.
+  func become(_ mode: Mode) {
+    self.mode = mode
+    world.trace.note(world.now, "\(platform) is \(mode)")
+  }
+
+  /// A push arrives. Returns the answer and how long it takes; nil: there is none.
+  fileprivate func take(_ push: Push) -> (outcome: PushOutcome, delay: World.Time)? {
+    let delay = world.random(behaviour.latency)
+    switch mode {
+    case .silent: return nil
+    case .unavailable: return (PushOutcome(.retryLater, reason: "ServiceUnavailable", status: 503), delay)
+    case .refusing: return (PushOutcome(.configurationError, reason: "InvalidProviderToken", status: 403), delay)
+    case .throttling where world.happens(0.8):
+      return (
+        PushOutcome(.retryLater, reason: "TooManyRequests", status: 429, retryAfter: .seconds(2)), delay
+      )
+    case .healthy, .throttling: break
+    }
+    if world.happens(behaviour.glitches) {
+      return (PushOutcome(.retryLater, reason: "InternalServerError", status: 500), delay)
+    }
+    if isGone(push.handle) {
+      return (PushOutcome(.deviceGone, reason: "Unregistered", status: 410, since: world.wall), delay)
+    }
+    if push.expiresAt > world.wall { onDelivery(push) }
+    return world.happens(behaviour.doubt) ? nil : (PushOutcome(.accepted, status: 200), delay)
+  }
+
+  /// Whether the device with the handle is gone: always the same ones.
+  private func isGone(_ handle: String) -> Bool {
+    guard behaviour.dead > 0 else { return false }
+    var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+    for byte in handle.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+    return Double(hash % 10_000) < behaviour.dead * 10_000
+  }
+}
+
+/// A push service as one process sees it.
+struct ServiceConnection: PushSender {
+  private let service: SimulatedPushService
+  private let process: SimulatedProcess
+  private let accounts: Accounts
+
+  init(of process: SimulatedProcess, to service: SimulatedPushService, _ accounts: Accounts) {
+    self.service = service
+    self.process = process
+    self.accounts = accounts
+  }
+
+  var platform: Platform { service.platform }
+  var readinessProblem: String? { nil }
+
+  /// The payload is the send's id, by which the world knows what arrives.
+  func render(_ send: SendRequest) throws(PushOutcome) -> RenderedPush {
+    RenderedPush(headers: [], body: Array("\(send.id)".utf8))
+  }
+
+  func submit(_ pushes: [Push], completion: @escaping @Sendable ([PushResult]) -> Void) {
+    guard !process.isDead else { return }
+    let service = service
+    let process = process
+    for push in pushes {
+      accounts.handedOver(push, by: process.name, at: process.now())
+      let isAnswered = Answered()
+      service.world.after(service.world.random(.milliseconds(1)...(.milliseconds(5)))) {
+        guard !process.cut.contains(.services), let (outcome, delay) = service.take(push) else { return }
+        process.after(delay) {
+          guard isAnswered.once() else { return }
+          completion([PushResult(ticket: push.ticket, outcome: outcome)])
+        }
+      }
+      process.after(SimulatedPushService.timeout) {
+        guard isAnswered.once() else { return }
+        completion([PushResult(ticket: push.ticket, outcome: PushOutcome(.unknown, reason: "Timeout"))])
+      }
+    }
+  }
+
+  func run() async throws {}
+}
+
+/// Whether a push has its one answer.
+private final class Answered {
+  private var isAnswered = false
+
+  func once() -> Bool {
+    defer { isAnswered = true }
+    return !isAnswered
+  }
+}

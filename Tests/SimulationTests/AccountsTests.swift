@@ -1,0 +1,106 @@
+import FanfareCore
+import RDKafka
+import Testing
+
+@testable import Simulation
+
+/// A check that finds nothing must be one that can find something.
+struct AccountsTests {
+  private let world = World(seed: 1, trace: Trace())
+  private let topics = Topics(prefix: "t")
+  private let partition = TopicPartition(topic: "t.sends", partition: 0)
+  private let accounts: Accounts
+  private let send: SendRequest
+
+  init() {
+    accounts = Accounts(in: world, topics: topics, keepsOrder: true)
+    send = Self.send(1, at: world.wall)
+    post(send)
+  }
+
+  private static func send(_ number: UInt64, at now: UnixTime) -> SendRequest {
+    SendRequest(
+      id: SendID(high: 1, low: number), acceptedAt: now, audience: .user("bob"),
+      content: Content(message: Message(body: "hello")))
+  }
+
+  private func post(_ send: SendRequest) {
+    accounts.post(send)
+    accounts.accept(send.id)
+    append(send.encoded(), to: partition)
+  }
+
+  private func append(_ value: [UInt8], to partition: TopicPartition) {
+    accounts.appended(partition, 0, SimulatedCluster.Stored(key: nil, value: value, timestamp: 0))
+  }
+
+  private func settle(_ send: SendRequest) {
+    let status = StatusRecord(
+      send: send.id, hub: send.hub, state: .settled, sender: nil, audience: send.audience,
+      acceptedAt: send.acceptedAt, settledAt: world.wall, devices: [])
+    append(status.encoded(), to: TopicPartition(topic: "t.status", partition: 0))
+  }
+
+  private func push(_ send: SendRequest, expiresAt: UnixTime, to handle: String = "h") -> Push {
+    Push(
+      ticket: 1, id: PushID(send: send.id, registration: RegistrationID(high: 1, low: 1)), handle: handle,
+      rendering: RenderedPush(headers: [], body: Array("\(send.id)".utf8)), expiresAt: expiresAt)
+  }
+
+  private var found: [String] { accounts.violations.map(\.text) }
+
+  @Test func commitBeyondUnsettledRecordIsFound() {
+    accounts.committed("g", PartitionOffset(partition: partition, offset: 1), nil)
+    #expect(found.count == 1 && found.first?.contains("has left nothing") == true)
+  }
+
+  @Test func commitAfterStatusIsFine() {
+    settle(send)
+    accounts.committed("g", PartitionOffset(partition: partition, offset: 1), nil)
+    #expect(found.isEmpty && accounts.isSettled)
+  }
+
+  @Test func commitBeyondTheEndIsFound() {
+    settle(send)
+    accounts.committed("g", PartitionOffset(partition: partition, offset: 2), nil)
+    #expect(found.count == 1 && found.first?.contains("beyond its end") == true)
+  }
+
+  @Test func lostSendIsFound() {
+    accounts.finish(mayRepeat: true, longest: nil)
+    #expect(found.count == 1 && found.first?.contains("has no end") == true)
+  }
+
+  @Test func expiredPushIsFound() {
+    accounts.handedOver(push(send, expiresAt: world.wall), by: "w", at: world.wall)
+    #expect(found == ["a push is handed over after its expiry"])
+  }
+
+  @Test func pushOutOfOrderIsFound() {
+    let later = Self.send(2, at: world.wall)
+    post(later)
+    let expiry = world.wall + .seconds(60)
+    accounts.handedOver(push(later, expiresAt: expiry), by: "w", at: world.wall)
+    accounts.handedOver(push(send, expiresAt: expiry), by: "w", at: world.wall)
+    #expect(found.count == 1 && found.first?.contains("after a later send") == true)
+  }
+
+  @Test func repetitionWithoutFaultIsFound() {
+    let push = push(send, expiresAt: world.wall + .seconds(60))
+    accounts.delivered(push)
+    accounts.delivered(push)
+    settle(send)
+    accounts.finish(mayRepeat: false, longest: nil)
+    #expect(found == ["1 pushes are repeated without a fault"])
+  }
+
+  @Test func repetitionLongAfterTheEndIsFound() {
+    let push = push(send, expiresAt: world.wall + .seconds(3_600))
+    accounts.handedOver(push, by: "w1", at: world.wall)
+    settle(send)
+    world.run(until: .seconds(10))
+    accounts.troubled("w1")
+    accounts.handedOver(push, by: "w2", at: world.wall)
+    #expect(found.count == 1 && found.first?.contains("long after its end") == true)
+  }
+}
