@@ -212,7 +212,9 @@ package final class Accounts: @unchecked Sendable {
     let former = handOvers.updateValue(process, forKey: push.id)
     if let former {
       // What had its end long before the trouble of the one who did it last is covered by a commit.
-      if !account.mayReturn, let end = account.concludedAt, end + Self.commitPatience < troubles[former]?.since ?? .max {
+      if !account.mayReturn, let end = account.concludedAt,
+        end + Self.commitPatience < troubles[former]?.since ?? .max
+      {
         violate("\(push.id) of \(send) is pushed again by \(process), long after its end")
       }
     } else if keepsOrder, !push.isBroadcast, let place = account.place {
