@@ -28,6 +28,8 @@ package final class Accounts: @unchecked Sendable {
     var concludedAt: World.Time?
     /// Whether a part of it was deferred or came back after its end.
     var mayReturn = false
+    /// When it last got a status record: a dispatch that repeats it has one of its own.
+    var statusAt: World.Time?
     /// Its place in the log, once it has one.
     var place: Int64?
   }
@@ -38,8 +40,8 @@ package final class Accounts: @unchecked Sendable {
   /// The sends that the records of each partition carry, by offset; nil: no whole send.
   private var carried: [TopicPartition: [SendID?]] = [:]
   private var pushes: [PushID: Int] = [:]
-  /// The process that has last handed a push over.
-  private var handOvers: [PushID: String] = [:]
+  /// The process that has last handed a push over, and when.
+  private var handOvers: [PushID: (process: String, at: World.Time)] = [:]
   /// By handle: the place in the log of the latest send whose push was first handed over.
   private var latest: [String: Int64] = [:]
   /// When a process last died, froze, was cut off or gave partitions away, and until when its commits may have failed.
@@ -158,6 +160,7 @@ package final class Accounts: @unchecked Sendable {
       let status = try StatusRecord.decode(record.value[...])
       guard var account = accounts[status.send] else { return violate("a status of an unknown send") }
       account.hasOutput = true
+      account.statusAt = world.now
       account.parts[status.attempt, default: []].formUnion(status.part..<status.part + status.span)
       if !account.isConcluded, account.parts[status.attempt]?.count == status.parts {
         account.concludedAt = world.now
@@ -209,11 +212,11 @@ package final class Accounts: @unchecked Sendable {
     guard let send = SendID(String(decoding: push.rendering.body, as: UTF8.self)), let account = accounts[send] else {
       return violate("a push of an unknown send")
     }
-    let former = handOvers.updateValue(process, forKey: push.id)
+    let former = handOvers.updateValue((process, world.now), forKey: push.id)
     if let former {
       // What had its end long before the trouble of the one who did it last is covered by a commit.
-      if !account.mayReturn, let end = account.concludedAt,
-        end + Self.commitPatience < troubles[former]?.since ?? .max
+      if !account.mayReturn, account.isConcluded, let end = account.statusAt, end >= former.at,
+        end + Self.commitPatience < troubles[former.process]?.since ?? .max
       {
         violate("\(push.id) of \(send) is pushed again by \(process), long after its end")
       }
