@@ -4,7 +4,7 @@ package import HTTP2
 
 /// A push service that the simulator plays, with its vendor's token endpoint if there is one.
 ///
-/// There is one type for each platform. Faults and counts are those of the injector, which keeps what is accepted.
+/// There is one type for each platform. The injector has its faults and counts, and keeps the accepted pushes.
 package protocol SimulatedPushService: Sendable {
   associatedtype App: SimulatedApp
 

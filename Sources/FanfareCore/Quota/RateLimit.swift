@@ -63,9 +63,14 @@ package struct RateLimit: Hashable, Sendable {
     let ahead = Self.ahead(end, of: present, atMost: farthest)
     let room = Int(clamping: ((window - ahead) / interval + 1e-9).rounded(.down))
     let least = mayOverdraw ? 1 : demand.least
-    let granted =
-      demand.isOwed
-      ? demand.most : room < least ? 0 : max(min(demand.most, room), mayOverdraw ? demand.least : 0)
+    let granted: Int
+    if demand.isOwed {
+      granted = demand.most
+    } else if room < least {
+      granted = 0
+    } else {
+      granted = max(min(demand.most, room), mayOverdraw ? demand.least : 0)
+    }
     let then = min(ahead + Double(granted) * interval, farthest)
     // When the least, or after a grant one more permit, is free.
     let wanted = Double(granted > 0 ? 1 : least) * interval

@@ -15,7 +15,7 @@ struct RateCaller {
     case unavailable
   }
 
-  /// The permits that are left of what was reserved in the database, and when they are forgotten.
+  /// The permits left of those reserved in the database, and when they are forgotten.
   private var share = (permits: 0, end: UnixTime(milliseconds: 0))
   /// The theoretical arrival time of the next send in the front end's own share, in microseconds.
   private(set) var ownArrival: Int64 = 0
@@ -45,8 +45,8 @@ struct RateCaller {
   ) -> Decision {
     let available = permitsHere(limit, at: now)
     let isClockSteady = reservedAt - now < .seconds(60)
-    // What was overdrawn has to come back first: the front end's own share must not admit one demand of any size after
-    // another meanwhile.
+    // An overdraft has to come back first. Meanwhile the front end's own share must admit nothing, because one of its
+    // permits would admit a demand of any size.
     if limit.mayOverdraw, isClockSteady, now < blockedUntil, reserved(at: now) == 0 {
       return .refused(until: blockedUntil)
     }

@@ -154,7 +154,7 @@ struct HTTP1Parser {
     if index < bytes.count, bytes[index] != .space || index == start { throw RuleViolation(fault: .malformed) }
     let rest = bytes.extracting(index...)
     let protocolName = " HTTP/1.".utf8.span
-    // What has arrived of it is checked at once: a client that sends something else would wait for its answer.
+    // The bytes that have arrived are checked at once: a client that sends something else would wait for its answer.
     let known = min(rest.count, protocolName.count)
     guard rest.extracting(..<known).isEqual(to: protocolName.extracting(..<known)) else {
       throw RuleViolation(fault: .malformed)

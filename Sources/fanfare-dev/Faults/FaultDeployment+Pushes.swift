@@ -1,7 +1,7 @@
 import FanfareCore
 import Foundation
 
-/// What the fault tests do to the simulated push services, and what has arrived there.
+/// Sets faults of the simulated push services, and reads the pushes that they have accepted.
 extension FaultDeployment {
   /// Replaces the service's key; only the new one is accepted from now on. Returns the new files.
   func replaceKey(of service: String) async throws -> [String: String] {

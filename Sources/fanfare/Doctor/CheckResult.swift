@@ -1,6 +1,6 @@
 import Foundation
 
-/// The result of one check of `fanfare doctor`: that something is right, or what is wrong and how to mend it.
+/// The result of one check of `fanfare doctor`: right, or wrong with the way to mend it.
 struct CheckResult: Sendable, Encodable, Hashable {
   enum Level: String, Encodable, Sendable, Comparable {
     case ok, warning, wrong
