@@ -9,15 +9,17 @@ struct SimulateCommand: AsyncParsableCommand {
     abstract: "Runs a whole deployment in virtual time, with faults, and checks what it promises.",
     discussion: """
       The workers are the product's code; Kafka, the registry and the push services are models. The same seed gives the \
-      same history. It fails when a promise is broken, and names the seed.
+      same history, byte for byte. It fails when a promise is broken, and names profile and seed.
       """)
 
   private static let profiles = Profile.all.map(\.name).joined(separator: ", ")
 
-  @Option(help: ArgumentHelp("The first seed.", valueName: "number")) var seed: UInt64 = 1
+  @Option(help: ArgumentHelp("The first seed; without it a random one.", valueName: "number")) var seed: UInt64?
   @Option(help: ArgumentHelp("How many seeds are run, one after another.", valueName: "number")) var seeds: UInt64 = 1
-  @Option(help: ArgumentHelp("The profile: \(Self.profiles).", valueName: "name"))
-  var profile: String = "everything"
+  @Option(help: ArgumentHelp("How long seeds are run, instead of their number.", valueName: "minutes"))
+  var minutes: Int?
+  @Option(help: ArgumentHelp("The profile: \(Self.profiles); without it all of them.", valueName: "name"))
+  var profile: String?
   @Option(
     help: ArgumentHelp(
       "How long sends are posted and faults happen, instead of the profile's time.", valueName: "seconds"))
@@ -31,42 +33,82 @@ struct SimulateCommand: AsyncParsableCommand {
   @Flag(help: "Prints everything that happens.") var trace = false
 
   func validate() throws {
-    guard Profile.all.contains(where: { $0.name == profile }) else {
+    guard profile == nil || Profile.all.contains(where: { $0.name == profile }) else {
       throw ValidationError("--profile: must be one of \(Self.profiles)")
     }
+    guard (1...10_000).contains(minutes ?? 1) else { throw ValidationError("--minutes: must be from 1 to 10000") }
     guard (1...86_400).contains(until ?? 1) else { throw ValidationError("--until: must be from 1 to 86400 seconds") }
     guard (0.001...10_000).contains(sends ?? 1) else { throw ValidationError("--sends: must be from 0.001 to 10000") }
     guard (1...1_000).contains(workers ?? 1) else { throw ValidationError("--workers: must be from 1 to 1000") }
     guard (1...1_000).contains(partitions ?? 1) else { throw ValidationError("--partitions: must be from 1 to 1000") }
-    guard seeds >= 1, seed <= .max - seeds else {
-      throw ValidationError("--seeds: must be 1 or more, and the last seed less than 2^64")
-    }
+    guard (1...1_000_000).contains(seeds) else { throw ValidationError("--seeds: must be from 1 to 1000000") }
+    guard seed ?? 0 < 1 << 63 else { throw ValidationError("--seed: must be less than 2^63") }
   }
 
   func run() async throws {
     try Self.restartWithFixedHashes()
-    guard var profile = Profile.all.first(where: { $0.name == profile }) else { return }
+    let profiles = Profile.all.filter { profile == nil || $0.name == profile }.map(adapted)
+    let first = seed ?? .random(in: 0..<1 << 32)
+    let end = minutes.map { ContinuousClock.now + .seconds(60 * $0) }
+    var (seed, sum) = (first, Sum())
+    repeat {
+      for profile in profiles { sum.add(run(profile, seed: seed)) }
+      seed += 1
+    } while end.map { .now < $0 } ?? (seed < first + seeds)
+    if sum.runs > 1 { print(sum) }
+    if sum.violations > 0 { throw ExitCode.failure }
+  }
+
+  /// The profile with the sizes that were asked for.
+  private func adapted(_ profile: Profile) -> Profile {
+    var profile = profile
     if let until { profile.duration = .seconds(until) }
     if let sends { profile.rate = sends }
     if let workers { profile.workers = workers }
     if let partitions { profile.partitions = partitions }
-    var hasFailed = false
-    for seed in seed..<seed + seeds {
-      let start = ContinuousClock.now
-      let trace = trace ? Trace { print($0) } : Trace()
-      let report = Simulation(profile, seed: seed, trace: trace).run()
-      let counts = report.counts
-      print(
-        """
-        seed \(seed): \(counts.accepted) sends, \(counts.pushes) pushes (\(counts.repeated) repeated), \
-        \(counts.deferred) deferred, \(report.faults.values.reduce(0, +)) faults, \(counts.checks) checks, \
-        \(report.virtualTime.components.seconds) s virtual in \((ContinuousClock.now - start).formatted()), \
-        \(report.steps) steps, digest \(String(report.digest, radix: 16))
-        """)
-      for violation in report.violations { print("  \(violation)") }
-      hasFailed = hasFailed || !report.violations.isEmpty
+    return profile
+  }
+
+  private func run(_ profile: Profile, seed: UInt64) -> Simulation.Report {
+    let start = ContinuousClock.now
+    let trace = trace ? Trace { print($0) } : Trace()
+    let report = Simulation(profile, seed: seed, trace: trace).run()
+    let counts = report.counts
+    print(
+      """
+      \(profile.name), seed \(seed): \(counts.accepted) sends, \(counts.pushes) pushes (\(counts.repeated) repeated), \
+      \(counts.deferred) deferred, \(report.faults.values.reduce(0, +)) faults, \(counts.checks) checks, \
+      \(report.virtualTime.components.seconds) s virtual in \((ContinuousClock.now - start).formatted()), \
+      \(report.steps) steps, digest \(String(report.digest, radix: 16))
+      """)
+    for violation in report.violations { print("  \(violation)") }
+    return report
+  }
+
+  /// The sum of several runs.
+  private struct Sum: CustomStringConvertible {
+    private(set) var runs = 0
+    private(set) var violations = 0
+    private var (sends, pushes, checks, seconds): (Int, Int, Int, Int64) = (0, 0, 0, 0)
+    private var faults: [String: Int] = [:]
+
+    mutating func add(_ report: Simulation.Report) {
+      runs += 1
+      violations += report.violations.count
+      sends += report.counts.accepted
+      pushes += report.counts.pushes
+      checks += report.counts.checks
+      seconds += report.virtualTime.components.seconds
+      for (fault, count) in report.faults { faults[fault.rawValue, default: 0] += count }
     }
-    if hasFailed { throw ExitCode.failure }
+
+    var description: String {
+      let kinds = faults.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
+      return """
+        \(runs) runs: \(sends) sends, \(pushes) pushes, \(checks) checks, \(seconds) s virtual, \
+        \(violations) broken promises; faults: \(kinds.isEmpty ? "none" : kinds)
+        """
+    }
   }
 
   /// Starts the program again with hash values that are the same in every process: dictionaries then have the same order

@@ -1,7 +1,7 @@
 import FanfareCore
 import RDKafka
 
-/// The truth about a deployment's sends, kept beside it, and the promises that it checks.
+/// The true history of a deployment's sends, kept beside it, and the checks of the promises.
 ///
 /// `@unchecked Sendable`: see `World`.
 package final class Accounts: @unchecked Sendable {
@@ -13,7 +13,7 @@ package final class Accounts: @unchecked Sendable {
     package var description: String { "\(Double(time) / 1_000_000) s: \(text)" }
   }
 
-  /// What is known about one send.
+  /// The history of one send.
   private struct Account {
     let send: SendRequest
     /// Whether its caller has been told that it is accepted.
@@ -65,7 +65,7 @@ package final class Accounts: @unchecked Sendable {
     package var checks = 0
   }
 
-  /// The time within which a commit covers what has ended, in microseconds.
+  /// The longest time from the end of a send to the commit that covers it, in microseconds.
   static let commitPatience: World.Time = .seconds(3)
 
   init(in world: World, topics: Topics, keepsOrder: Bool) {
@@ -141,7 +141,7 @@ package final class Accounts: @unchecked Sendable {
 
   private func carry(_ partition: TopicPartition, _ record: SimulatedCluster.Stored) {
     var id: SendID?
-    // Deferred parts come back through the topic; these are no whole sends.
+    // Deferred parts come back through the topic. A record that is none of them is a whole send.
     if let retry = try? RetryRecord.decode(record.value[...], recordTime: world.wall, now: world.wall) {
       world.trace.note(world.now, "\(partition) \(carried[partition]?.count ?? 0) returns \(retry.send.id)")
       noteReturn(retry.send.id)
@@ -214,7 +214,7 @@ package final class Accounts: @unchecked Sendable {
     }
     let former = handOvers.updateValue((process, world.now), forKey: push.id)
     if let former {
-      // What had its end long before the trouble of the one who did it last is covered by a commit.
+      // A send that ended long before the trouble of its last owner is covered by a commit.
       if !account.mayReturn, account.isConcluded, let end = account.statusAt, end >= former.at,
         end + Self.commitPatience < troubles[former.process]?.since ?? .max
       {
@@ -235,7 +235,7 @@ package final class Accounts: @unchecked Sendable {
     if times > 1 { counts.repeated += 1 }
   }
 
-  /// What a component finds wrong with itself.
+  /// The violations of its invariants that a component reports.
   func audited(_ process: String, _ found: [String]) {
     counts.checks += 1
     for text in found { violate("\(process): \(text)") }

@@ -22,7 +22,7 @@ package final class Simulation: @unchecked Sendable {
   private let topics = Topics(prefix: "simulated")
   private let cluster: SimulatedCluster
   private let registry: SimulatedRegistry
-  private let services: [SimulatedPushService]
+  private let services: [PushServiceModel]
   private let accounts: Accounts
   private let caller: SimulatedProcess
   private let producer: SimulatedProducer
@@ -35,7 +35,7 @@ package final class Simulation: @unchecked Sendable {
     world = World(seed: seed, trace: trace)
     cluster = SimulatedCluster(in: world)
     registry = SimulatedRegistry(in: world)
-    services = [Platform.apns, .fcm].map { [world] in SimulatedPushService($0, in: world) }
+    services = [Platform.apns, .fcm].map { [world] in PushServiceModel($0, in: world) }
     accounts = Accounts(in: world, topics: topics, keepsOrder: !profile.disturbsServices)
     caller = SimulatedProcess("caller", in: world)
     producer = SimulatedProducer(of: caller, to: cluster)
@@ -61,7 +61,7 @@ package final class Simulation: @unchecked Sendable {
     accounts.checkPositions(cluster.position)
     let report = Report(
       counts: accounts.counts, violations: accounts.violations, faults: faults,
-      virtualTime: .microseconds(world.now), steps: world.steps, digest: world.trace.digest)
+      virtualTime: .microseconds(world.now), steps: world.steps, digest: world.trace.digest.value)
     world.stop()
     return report
   }
@@ -188,7 +188,7 @@ package final class Simulation: @unchecked Sendable {
     if let worker { accounts.troubled(worker.process.name, for: time) }
   }
 
-  private func disturb(_ service: SimulatedPushService, _ mode: SimulatedPushService.Mode, for length: World.Time) {
+  private func disturb(_ service: PushServiceModel, _ mode: PushServiceModel.Mode, for length: World.Time) {
     service.become(mode)
     world.after(length) { service.become(.healthy) }
   }

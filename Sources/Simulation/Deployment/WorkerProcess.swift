@@ -14,12 +14,13 @@ final class WorkerProcess: @unchecked Sendable {
 
   init(
     _ name: String, in world: World, cluster: SimulatedCluster, registry: SimulatedRegistry,
-    services: [SimulatedPushService], topics: Topics, accounts: Accounts
+    services: [PushServiceModel], topics: Topics, accounts: Accounts
   ) {
     let process = SimulatedProcess(name, in: world)
     self.process = process
     let logger = Logger(label: name) { _ in SwiftLogNoOpLogHandler() }
     var configuration = WorkerConfiguration()
+    // Small, so that a short run reaches the limits and has many pages.
     configuration.limits.maximumRecords = 500
     configuration.broadcasts.undividedDevices = 500
     configuration.broadcasts.pageDevices = 1_000

@@ -70,9 +70,7 @@ final class SimulatedCluster: @unchecked Sendable {
     if let partition = record.partition {
       number = Int(partition) % count
     } else if let key = record.key {
-      var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-      for byte in key { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
-      number = Int(hash % UInt64(count))
+      number = Int(FNV1a.hash(key) % UInt64(count))
     } else {
       number = Int(world.random(0...Int64(count - 1)))
     }

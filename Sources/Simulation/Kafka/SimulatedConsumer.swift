@@ -108,9 +108,9 @@ final class SimulatedConsumer: StoringSource, @unchecked Sendable {
 
   private func announce() {
     guard let change = changes.first else { return }
-    let isDone = Once()
+    let completion = Once()
     let complete: @Sendable () -> Void = { [self] in
-      guard isDone.pass() else { return }
+      guard completion.pass() else { return }
       process.after(0) { [self] in apply(change) }
     }
     let token = Rebalance(onComplete: complete)
@@ -323,17 +323,5 @@ final class SimulatedConsumer: StoringSource, @unchecked Sendable {
     let waiters = ending
     ending = []
     for waiter in waiters { waiter.resume() }
-  }
-}
-
-/// Passes once.
-///
-/// `@unchecked Sendable`: see `World`.
-private final class Once: @unchecked Sendable {
-  private var hasPassed = false
-
-  func pass() -> Bool {
-    defer { hasPassed = true }
-    return !hasPassed
   }
 }

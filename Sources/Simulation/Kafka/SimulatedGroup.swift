@@ -10,7 +10,7 @@ final class SimulatedGroup: @unchecked Sendable {
     let offset: PartitionOffset
   }
 
-  /// What the coordinator knows of a member.
+  /// A member as the coordinator knows it.
   private final class Member {
     let consumer: SimulatedConsumer
     var partitions: Set<Int32> = []
@@ -107,15 +107,15 @@ final class SimulatedGroup: @unchecked Sendable {
     assign()
   }
 
-  /// Cooperative-sticky: each keeps what it has up to its share; what is too much is revoked first and assigned in the
-  /// rebalance that follows.
+  /// Cooperative-sticky: a member keeps its partitions up to its share. The others are revoked first, and assigned in
+  /// the rebalance that follows.
   private func assign() {
     guard !members.isEmpty else { return }
     let count = cluster.partitions(of: topic)
     var free = Set((0..<Int32(count)))
     for member in members { free.subtract(member.partitions) }
     var changes: [(Member, revoked: [Int32], assigned: [Int32])] = []
-    // Who has most keeps the larger shares.
+    // The members with most partitions keep the larger shares.
     let ordered = members.enumerated().sorted {
       ($1.element.partitions.count, $0.offset) < ($0.element.partitions.count, $1.offset)
     }.map(\.element)

@@ -4,8 +4,8 @@ import Worker
 
 /// A process of the world: a place where tasks run, with clocks of its own, that can freeze and die.
 ///
-/// A process that has died does nothing more to the world: what it asks of others is not done, and what others answer
-/// does not arrive. Its tasks are cancelled and come to their end unseen. A restarted process is a new one.
+/// A process that has died changes nothing in the world any more: its requests are not carried out, and answers do not
+/// reach it. Its tasks are cancelled and come to their end unseen. A restarted process is a new one.
 ///
 /// `@unchecked Sendable`: see `World`.
 final class SimulatedProcess: @unchecked Sendable {
@@ -16,12 +16,12 @@ final class SimulatedProcess: @unchecked Sendable {
   private(set) var isFrozen = false
   /// How far its wall clock is ahead of the true time, in milliseconds.
   var clockOffset: Int64 = 0
-  /// What it cannot reach.
+  /// The peers that it cannot reach.
   private(set) var cut: Set<Peer> = []
   private var onDeath: [() -> Void] = []
   private var onThaw: [() -> Void] = []
 
-  /// What a process talks to.
+  /// The systems that a process talks to.
   enum Peer: String, CaseIterable { case kafka, registry, services }
 
   init(_ name: String, in world: World) {
@@ -44,9 +44,6 @@ final class SimulatedProcess: @unchecked Sendable {
     }
   }
 
-  /// Called when the process dies.
-  func atDeath(_ action: @escaping () -> Void) { onDeath.append(action) }
-
   /// Lets the process die at once.
   func kill() {
     guard !isDead else { return }
@@ -56,7 +53,7 @@ final class SimulatedProcess: @unchecked Sendable {
     onDeath = []
     onThaw = []
     isFrozen = false
-    // What is left of its tasks ends unseen.
+    // Its cancelled tasks come to their end unseen.
     executor.thaw()
   }
 

@@ -1,5 +1,6 @@
 import DequeModule
 import FanfareCore
+import Glibc
 import HeapModule
 
 /// A discrete-event world: a virtual clock, one seeded generator, and one queue of events.
@@ -8,7 +9,8 @@ import HeapModule
 /// order in which they became ready, and when none is ready the clock jumps to the next event. The same seed gives the
 /// same history.
 ///
-/// `@unchecked Sendable`: everything in a world runs on the thread that calls `run`.
+/// `@unchecked Sendable`: everything in a world happens on the thread that has made it. A job of a task that becomes
+/// ready on another thread ends the program, because the history would depend on it.
 final class World: @unchecked Sendable {
   /// Microseconds since the world began.
   package typealias Time = Int64
@@ -30,6 +32,7 @@ final class World: @unchecked Sendable {
   /// Decides on everything that is left to chance.
   var chance: SplitMix64
   let trace: Trace
+  private let thread = pthread_self()
   private var events = Heap<Event>()
   private var scheduled: UInt64 = 0
   private var ready = Deque<Job>()
@@ -51,7 +54,10 @@ final class World: @unchecked Sendable {
   }
 
   /// Queues a job of a task that can go on.
-  func enqueue(_ job: Job) { ready.append(job) }
+  func enqueue(_ job: Job) {
+    precondition(pthread_equal(pthread_self(), thread) != 0, "a task of a simulated process has left its world")
+    ready.append(job)
+  }
 
   /// Lets time pass until `end`, or until `isOver` holds after some event.
   func run(until end: Time, isOver: () -> Bool = { false }) {

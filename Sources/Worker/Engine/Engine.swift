@@ -74,10 +74,7 @@ struct Engine {
       turn(mail, in: &group)
       if mail.hasEnded { break }
     }
-    #if DEBUG
-    let violations = dispatcher.checkInvariants()
-    assert(violations.isEmpty, "\(violations)")
-    #endif
+    assert(dispatcher.checkInvariants().isEmpty, "\(dispatcher.checkInvariants())")
     return failure.map { .failure($0) } ?? .success(())
   }
 

@@ -170,7 +170,6 @@ struct Desk {
   /// Checks the counters and a few items after every turn, and everything as often as its cost allows: after every turn
   /// of a small test.
   private mutating func checkInvariants() {
-    #if DEBUG
     check.turns += 1
     let size = dispatcher.items.count + dispatcher.items.held.devices + unsettled.count
     guard check.turns * 128 < size else {
@@ -184,10 +183,8 @@ struct Desk {
       guard dispatcher.items[check.slot].devices.count <= 128 else { continue }
       for violation in dispatcher.checkInvariants(ofItem: check.slot) { Issue.record("\(violation)") }
     }
-    #endif
   }
 
-  #if DEBUG
   /// Violations of the dispatcher's invariants, and of those that only its driver can see.
   func violations() -> [String] {
     var violations = dispatcher.checkInvariants() + miscountedLanes
@@ -217,7 +214,6 @@ struct Desk {
         ? nil : "lane \(sender) counts \(counted) unanswered pushes of \(unanswered[sender])"
     }
   }
-  #endif
 
   /// The group has the positions, or refuses them.
   mutating func answerCommit(_ error: RDKafkaError? = nil) {

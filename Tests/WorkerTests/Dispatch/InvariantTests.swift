@@ -1,4 +1,3 @@
-#if DEBUG
 import FanfareCore
 import RDKafka
 import Support
@@ -98,4 +97,3 @@ struct InvariantTests {
     #expect(desk.places.map(\.unanswered) == [0, 0, 0])
   }
 }
-#endif

@@ -3,7 +3,7 @@ import FanfareCore
 /// The model of a push service.
 ///
 /// `@unchecked Sendable`: see `World`.
-final class SimulatedPushService: @unchecked Sendable {
+final class PushServiceModel: @unchecked Sendable {
   /// How it answers pushes, which faults change.
   enum Mode: Hashable {
     /// It takes pushes.
@@ -75,20 +75,17 @@ final class SimulatedPushService: @unchecked Sendable {
 
   /// Whether the device with the handle is gone: always the same ones.
   private func isGone(_ handle: String) -> Bool {
-    guard behaviour.dead > 0 else { return false }
-    var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-    for byte in handle.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
-    return Double(hash % 10_000) < behaviour.dead * 10_000
+    behaviour.dead > 0 && Double(FNV1a.hash(handle.utf8) % 10_000) < behaviour.dead * 10_000
   }
 }
 
 /// A push service as one process sees it.
 struct ServiceConnection: PushSender {
-  private let service: SimulatedPushService
+  private let service: PushServiceModel
   private let process: SimulatedProcess
   private let accounts: Accounts
 
-  init(of process: SimulatedProcess, to service: SimulatedPushService, _ accounts: Accounts) {
+  init(of process: SimulatedProcess, to service: PushServiceModel, _ accounts: Accounts) {
     self.service = service
     self.process = process
     self.accounts = accounts
@@ -108,30 +105,20 @@ struct ServiceConnection: PushSender {
     let process = process
     for push in pushes {
       accounts.handedOver(push, by: process.name, at: process.now())
-      let isAnswered = Answered()
+      let answer = Once()
       service.world.after(service.world.random(.milliseconds(1)...(.milliseconds(5)))) {
         guard !process.cut.contains(.services), let (outcome, delay) = service.take(push) else { return }
         process.after(delay) {
-          guard isAnswered.once() else { return }
+          guard answer.pass() else { return }
           completion([PushResult(ticket: push.ticket, outcome: outcome)])
         }
       }
-      process.after(SimulatedPushService.timeout) {
-        guard isAnswered.once() else { return }
+      process.after(PushServiceModel.timeout) {
+        guard answer.pass() else { return }
         completion([PushResult(ticket: push.ticket, outcome: PushOutcome(.unknown, reason: "Timeout"))])
       }
     }
   }
 
   func run() async throws {}
-}
-
-/// Whether a push has its one answer.
-private final class Answered {
-  private var isAnswered = false
-
-  func once() -> Bool {
-    defer { isAnswered = true }
-    return !isAnswered
-  }
 }
