@@ -54,6 +54,8 @@ package final class Simulation: @unchecked Sendable {
     // Everything settles within its life; a worker needs a while more to notice.
     let patience = World.Time.seconds(profile.timesToLive.upperBound + 400)
     world.run(until: end + patience) { [accounts] in accounts.isSettled }
+    // The last commits, and sends whose callers were not answered yet.
+    world.run(until: world.now + .seconds(10))
     accounts.finish(mayRepeat: profile.mayRepeat, longest: profile.longest)
     for worker in workers { worker.stop() }
     world.run(until: world.now + .seconds(60)) { [self] in workers.allSatisfy(\.isOver) }

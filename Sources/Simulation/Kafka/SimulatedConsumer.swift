@@ -75,17 +75,11 @@ final class SimulatedConsumer: StoringSource, @unchecked Sendable {
     }
   }
 
-  /// The coordinator has removed the member, which hears of it when it is reachable again.
+  /// The coordinator has removed the member. A member without answers finds that out by itself, when its session is over.
   func expel() {
     isExpelled = true
-    hear()
-  }
-
-  /// The member hears that it was expelled, when it can.
-  private func hear() {
     process.after(cluster.latency()) { [self] in
       guard !isOver else { return }
-      guard !process.cut.contains(.kafka) else { return process.after(.milliseconds(500)) { [self] in hear() } }
       changes.removeAll()
       begin(Change(kind: .lose, partitions: Array(order)))
     }
@@ -141,13 +135,20 @@ final class SimulatedConsumer: StoringSource, @unchecked Sendable {
       if isLeaving { return end() }
       group.rebalance()
     case .lose:
-      isExpelled = false
-      membership += 1
       if isLeaving { return end() }
-      group.join(self)
+      joinAgain()
     }
     announce()
     fetchSoon()
+  }
+
+  /// Joins the group as a new member, as soon as the coordinator can be reached.
+  private func joinAgain() {
+    guard !isOver else { return }
+    guard !process.cut.contains(.kafka) else { return process.after(.milliseconds(500)) { [self] in joinAgain() } }
+    isExpelled = false
+    membership += 1
+    group.join(self)
   }
 
   private func disown(_ partitions: [TopicPartition]) {
