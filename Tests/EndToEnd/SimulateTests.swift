@@ -18,6 +18,12 @@ import Testing
     #expect(try await simulate("--seed", "1", "--until", "20").contains("7 runs: "))
   }
 
+  /// Runs that once broke a promise or a check.
+  @Test(arguments: [("everything", [106])])
+  func runsThatFailedOnceHoldNow(profile: String, seeds: [Int]) async throws {
+    for seed in seeds { _ = try await simulate("--profile", profile, "--seed", "\(seed)") }
+  }
+
   /// The output of a run; a failure shows the broken promises.
   private func simulate(_ arguments: String...) async throws -> String {
     try await withDirectory("simulate") { directory in

@@ -30,15 +30,15 @@ struct AccountsTests {
     append(send.encoded(), to: partition)
   }
 
-  private func append(_ value: [UInt8], to partition: TopicPartition) {
-    accounts.appended(partition, 0, SimulatedCluster.Stored(key: nil, value: value, timestamp: 0))
+  private func append(_ value: [UInt8], to partition: TopicPartition, by writer: String = "") {
+    accounts.appended(partition, 0, SimulatedCluster.Stored(key: nil, value: value, timestamp: 0, writer: writer))
   }
 
-  private func settle(_ send: SendRequest) {
+  private func settle(_ send: SendRequest, by writer: String = "") {
     let status = StatusRecord(
       send: send.id, hub: send.hub, state: .settled, sender: nil, audience: send.audience,
       acceptedAt: send.acceptedAt, settledAt: world.wall, devices: [])
-    append(status.encoded(), to: TopicPartition(topic: "t.status", partition: 0))
+    append(status.encoded(), to: TopicPartition(topic: "t.status", partition: 0), by: writer)
   }
 
   private func push(_ send: SendRequest, expiresAt: UnixTime, to handle: String = "h") -> Push {
@@ -97,10 +97,26 @@ struct AccountsTests {
   @Test func repetitionLongAfterTheEndIsFound() {
     let push = push(send, expiresAt: world.wall + .seconds(3_600))
     accounts.handedOver(push, by: "w1", at: world.wall)
-    settle(send)
+    settle(send, by: "w1")
     world.run(until: .seconds(10))
     accounts.troubled("w1")
     accounts.handedOver(push, by: "w2", at: world.wall)
     #expect(found.count == 1 && found.first?.contains("long after its end") == true)
+  }
+
+  @Test(arguments: [false, true]) func repetitionOfADeferredPartMayComeFromTrouble(isInTrouble: Bool) {
+    let push = push(send, expiresAt: world.wall + .seconds(3_600))
+    if isInTrouble { accounts.troubled("w1") }
+    let device = RetryRecord.Waiting(
+      registration: RegistrationID(high: 1, low: 1), platform: .apns, notBefore: world.wall, attempts: 1,
+      heldAttempts: 0, waits: 1, wasUnanswered: false, firstAttemptAt: nil, reason: "", status: 0)
+    let part = RetryRecord(send: send, part: 0, parts: 1, attempt: nil, deferrals: 1, devices: [.waiting(device)])
+    append(
+      part.encoded(at: world.wall), to: TopicPartition(topic: topics.retries[0].name, partition: 0), by: "w1")
+    accounts.handedOver(push, by: "w2", at: world.wall)
+    settle(send)
+    world.run(until: .seconds(10))
+    accounts.handedOver(push, by: "w2", at: world.wall)
+    #expect(found.isEmpty == isInTrouble, "\(found)")
   }
 }

@@ -26,10 +26,11 @@ package final class Accounts: @unchecked Sendable {
     /// When it was posted, and when it had its end, in microseconds since the world began.
     var postedAt: World.Time = 0
     var concludedAt: World.Time?
-    /// Whether a part of it was deferred or came back after its end.
+    /// Whether a part of it was deferred or came back after its end, or was deferred by a process in trouble: others may
+    /// have taken over the send in the meantime.
     var mayReturn = false
-    /// When it last got a status record: a dispatch that repeats it has one of its own.
-    var statusAt: World.Time?
+    /// When it last got a status record, and from which process: a dispatch that repeats it has one of its own.
+    var status: (at: World.Time, by: String)?
     /// Its place in the log, once it has one.
     var place: Int64?
   }
@@ -125,6 +126,7 @@ package final class Accounts: @unchecked Sendable {
         note(send)
         world.trace.note(world.now, "\(partition) \(offset) defers \(send)")
         noteReturn(send)
+        if isTroubled(record.writer) { accounts[send]?.mayReturn = true }
       } catch {
         violate("unreadable retry record: \(error)")
       }
@@ -160,7 +162,7 @@ package final class Accounts: @unchecked Sendable {
       let status = try StatusRecord.decode(record.value[...])
       guard var account = accounts[status.send] else { return violate("a status of an unknown send") }
       account.hasOutput = true
-      account.statusAt = world.now
+      account.status = (world.now, record.writer)
       account.parts[status.attempt, default: []].formUnion(status.part..<status.part + status.span)
       if !account.isConcluded, account.parts[status.attempt]?.count == status.parts {
         account.concludedAt = world.now
@@ -204,6 +206,8 @@ package final class Accounts: @unchecked Sendable {
     }
   }
 
+  private func isTroubled(_ process: String) -> Bool { world.now <= troubles[process]?.until ?? -1 }
+
   /// A worker hands a push over.
   func handedOver(_ push: Push, by process: String, at now: UnixTime) {
     counts.checks += 1
@@ -214,9 +218,10 @@ package final class Accounts: @unchecked Sendable {
     }
     let former = handOvers.updateValue((process, world.now), forKey: push.id)
     if let former {
-      // A send that ended long before the trouble of its last owner is covered by a commit.
-      if !account.mayReturn, account.isConcluded, let end = account.statusAt, end >= former.at,
-        end + Self.commitPatience < troubles[former.process]?.since ?? .max
+      // A send that ended long before the trouble of those who pushed and ended it is covered by a commit. A process
+      // in trouble may not know yet that another one has taken over.
+      if !account.mayReturn, !isTroubled(process), account.isConcluded, let end = account.status, end.at >= former.at,
+        [former.process, end.by].allSatisfy({ end.at + Self.commitPatience < troubles[$0]?.since ?? .max })
       {
         violate("\(push.id) of \(send) is pushed again by \(process), long after its end")
       }
@@ -241,9 +246,14 @@ package final class Accounts: @unchecked Sendable {
     for text in found { violate("\(process): \(text)") }
   }
 
+  /// Whether the position of every partition is its end, or need not be.
+  func hasPositions(_ position: (TopicPartition) -> Int64) -> Bool {
+    counts.deferred > 0 || carried.allSatisfy { partition, carried in position(partition) == carried.count }
+  }
+
   /// After all workers have ended in order: the position of every partition is its end, unless deferred parts come back.
   func checkPositions(_ position: (TopicPartition) -> Int64) {
-    guard counts.deferred == 0 else { return }
+    guard !hasPositions(position) else { return }
     for (partition, carried) in carried.sorted(by: { $0.key.partition < $1.key.partition }) {
       counts.checks += 1
       let position = position(partition)

@@ -56,6 +56,8 @@ package final class Simulation: @unchecked Sendable {
     world.run(until: end + patience) { [accounts] in accounts.isSettled }
     // The last commits, and sends whose callers were not answered yet.
     world.run(until: world.now + .seconds(10))
+    // A worker that has died just before leaves its last commits to another, when its session is over.
+    world.run(until: world.now + .seconds(120)) { [self] in accounts.hasPositions(cluster.position) }
     accounts.finish(mayRepeat: profile.mayRepeat, longest: profile.longest)
     for worker in workers { worker.stop() }
     world.run(until: world.now + .seconds(60)) { [self] in workers.allSatisfy(\.isOver) }

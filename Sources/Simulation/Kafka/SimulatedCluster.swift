@@ -11,6 +11,8 @@ final class SimulatedCluster: @unchecked Sendable {
     let value: [UInt8]
     /// Milliseconds since 1970, as the producer stamped it.
     let timestamp: Int64
+    /// The process that has produced it.
+    var writer = ""
   }
 
   /// The behaviour of the cluster, which faults change.

@@ -64,7 +64,8 @@ final class SimulatedProducer: RecordSink, @unchecked Sendable {
     for partition in order {
       let places = places[partition] ?? []
       let stored = places.map { place in
-        SimulatedCluster.Stored(key: records[place].key, value: records[place].value, timestamp: timestamp)
+        SimulatedCluster.Stored(
+          key: records[place].key, value: records[place].value, timestamp: timestamp, writer: process.name)
       }
       let arrival = max(world.now + cluster.latency(), arrivals[partition] ?? 0)
       arrivals[partition] = arrival
