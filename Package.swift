@@ -207,7 +207,9 @@ let package = Package(
     // A deployment in one process and in virtual time: the worker's code, and models of what it depends on.
     .target(
       name: "Simulation",
-      dependencies: ["FanfareCore", "RDKafka", "Worker", collections, heap, logging, serviceLifecycle],
+      dependencies: [
+        "FanfareCore", "RDKafka", "Registry", "Worker", collections, heap, logging, serviceLifecycle,
+      ],
       swiftSettings: house),
     // A private PostgreSQL server, started from the installed programs.
     .target(name: "PrivatePostgreSQL", swiftSettings: house),

@@ -1,7 +1,7 @@
-import FanfareCore
+package import FanfareCore
 
 /// A validated request for a registration, before it has an id.
-struct RegistrationDraft: Sendable {
+package struct RegistrationDraft: Sendable {
   let hub: HubName
   let user: String
   let platform: Platform
@@ -15,7 +15,7 @@ struct RegistrationDraft: Sendable {
   let isTrusted: Bool
 
   /// The draft of a registration, or of a tile or a template of an installation.
-  init(
+  package init(
     _ request: DeviceRequest, _ template: DeviceRequest.Template? = nil,
     of tile: DeviceRequest.Tile? = nil
   ) throws(RegistryError) {
@@ -52,7 +52,7 @@ struct RegistrationDraft: Sendable {
   ///
   /// A trusted caller changes an installation's own registration by its id, too. It stays that of the `held` one as
   /// long as its tags name that.
-  func registration(
+  package func registration(
     _ id: RegistrationID, replacing stored: Registration?, keeping held: String? = nil, at now: UnixTime
   ) -> Registration {
     let kept = held.flatMap { held in

@@ -1,16 +1,16 @@
-import FanfareCore
+package import FanfareCore
 
 /// The rules of registering, the same for every store.
-enum RegistrationRules {
+package enum RegistrationRules {
   /// The time within which an issued id must be completed.
-  static let pendingLifetime: Duration = .seconds(3600)
+  package static let pendingLifetime: Duration = .seconds(3600)
 
   /// The app must request a new id. The message is the same for every cause, so that it reveals nothing about another
   /// user's registration.
-  static let gone = RegistryError(.gone, "the registration is gone; request a new id")
+  package static let gone = RegistryError(.gone, "the registration is gone; request a new id")
 
-  static let unknown = RegistryError(.notFound, "there is no such registration")
-  static let changed = RegistryError(.changed, "the registration has changed")
+  package static let unknown = RegistryError(.notFound, "there is no such registration")
+  package static let changed = RegistryError(.changed, "the registration has changed")
 
   /// All tags of a registration, sorted: those that the app gives, the user's own, the installation's and the time
   /// zone's. Time zones among the given ones are left out: the tag follows the profile.
@@ -61,7 +61,7 @@ enum RegistrationRules {
 
   /// Whether the user may replace the stored registration. The owner may; another user must present the same handle,
   /// which proves that the device has changed hands.
-  static func mayReplace(_ stored: Registration, user: String, platform: Platform, handle: String) -> Bool {
+  package static func mayReplace(_ stored: Registration, user: String, platform: Platform, handle: String) -> Bool {
     stored.user.hasSameBytes(as: user) || (stored.platform == platform && stored.handle.hasSameBytes(as: handle))
   }
 
@@ -76,7 +76,7 @@ enum RegistrationRules {
 
   /// The forms in which a handle of an unknown platform may be stored: as given, and in the normal form of each platform
   /// for which it is valid. The last form is used until the platform is known. Empty for a text that is no handle.
-  static func forms(ofHandle handle: String) -> [String] {
+  package static func forms(ofHandle handle: String) -> [String] {
     guard !handle.isEmpty, handle.utf8.count <= DeviceHandle.maximumLength, handle.isStorable else { return [] }
     var forms = [handle]
     for platform in Platform.allCases where DeviceHandle.problem(with: handle, platform: platform) == nil {

@@ -1,4 +1,4 @@
-import FanfareCore
+package import FanfareCore
 
 extension BroadcastControl {
   /// Reads a stored state and cause. Throws `.unavailable` for values that no release has written.
@@ -12,7 +12,7 @@ extension BroadcastControl {
 
   /// Whether the wanted control may replace this one: a cancelled broadcast stays cancelled, and failures can only
   /// change a running one.
-  func accepts(_ wanted: BroadcastControl) -> Bool {
+  package func accepts(_ wanted: BroadcastControl) -> Bool {
     state != .cancelled && (wanted.cause != .failures || state == .running)
   }
 }
@@ -28,7 +28,7 @@ extension BroadcastProgress {
 
   /// `finished` has the finished and recently finished pages of each segment that has some. Their segment is
   /// `((page + 1) * segments - 1) / pages`, the inverse of `SegmentRecord.range(ofSegment:of:pages:)`.
-  init(
+  package init(
     control: BroadcastControl, pages: Int, segments: Int, plannedAt: UnixTime?,
     finished: [(segment: Int, pages: Int, recent: Int)]
   ) {
@@ -69,7 +69,9 @@ extension ScheduledSend {
 
 extension UnixTime {
   /// Rounds a time in microseconds up to the next millisecond.
-  init(microsecondsRoundedUp microseconds: Int64) { self.init(milliseconds: microseconds.addingClamped(999) / 1000) }
+  package init(microsecondsRoundedUp microseconds: Int64) {
+    self.init(milliseconds: microseconds.addingClamped(999) / 1000)
+  }
 }
 
 /// The sender of a send in its hub, compared by bytes.

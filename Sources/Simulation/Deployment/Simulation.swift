@@ -82,7 +82,7 @@ package final class Simulation: @unchecked Sendable {
       service.behaviour.dead = profile.dead
       service.onDelivery = { [accounts] in accounts.delivered($0) }
     }
-    var devices: [SimulatedRegistry.Device] = []
+    var devices: [Registration] = []
     for user in 0..<profile.users {
       for _ in 0..<world.random(profile.devicesPerUser) { devices.append(device(of: "user\(user)", tags: [])) }
     }
@@ -90,14 +90,13 @@ package final class Simulation: @unchecked Sendable {
     registry.register(devices)
   }
 
-  private func device(of user: String, tags: Set<String>) -> SimulatedRegistry.Device {
+  private func device(of user: String, tags: [String]) -> Registration {
     let id = RegistrationID.random(using: &world.chance)
     let service = services[Int(world.random(0...Int64(services.count - 1)))]
     let registered = World.epoch + .seconds(-3600)
-    return SimulatedRegistry.Device(
-      user: user, tags: tags,
-      target: Target(registration: id, platform: service.platform, handle: "\(id)", registeredAt: registered),
-      createdAt: registered)
+    return Registration(
+      id: id, hub: .default, user: user, platform: service.platform, handle: "\(id)",
+      tags: tags + [Tag.username(user)], installation: nil, registeredAt: registered, createdAt: registered)
   }
 
   // Processes.

@@ -1,7 +1,7 @@
 import FanfareCore
 import Testing
 
-extension DeviceRegistryConformance {
+extension WorkerRegistryConformance {
   /// Broadcasts: plan, pages, control and rate.
   static let broadcasts: [Self] = [
     Self("the first plan of a broadcast is kept, with whether its segments are durable") { store in
@@ -113,7 +113,7 @@ extension DeviceRegistryConformance {
   ]
 }
 
-extension DeviceRegistryConformance {
+extension WorkerRegistryConformance {
   /// Push quotas shared by all workers.
   static let quotas: [Self] = [
     Self("reservations of all workers are sequential, a minute's quota in 61 seconds") { store in

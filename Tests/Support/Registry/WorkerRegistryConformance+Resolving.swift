@@ -1,7 +1,7 @@
 import FanfareCore
 import Testing
 
-extension DeviceRegistryConformance {
+extension WorkerRegistryConformance {
   /// The devices of audiences.
   static let resolving: [Self] = [
     Self("each audience reaches its devices on the queried platforms") { store in

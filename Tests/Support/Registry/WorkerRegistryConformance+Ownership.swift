@@ -1,7 +1,7 @@
 import FanfareCore
 import Testing
 
-extension DeviceRegistryConformance {
+extension WorkerRegistryConformance {
   /// A change to an owned id. Every case begins with alice's registration of the handle `aa01` on APNs.
   private struct Attempt: Sendable {
     let words: String
@@ -105,7 +105,7 @@ extension DeviceRegistryConformance {
     ]
 
   private static func check(
-    _ attempt: Attempt, on before: Registration, in store: any Store, act: () async throws -> Registration
+    _ attempt: Attempt, on before: Registration, in store: any WorkerRegistry, act: () async throws -> Registration
   ) async throws {
     guard let refusal = attempt.refusal else {
       let after = try await act()

@@ -1,7 +1,7 @@
 import FanfareCore
 import Testing
 
-extension DeviceRegistryConformance {
+extension WorkerRegistryConformance {
   /// Pages of audiences.
   static let paging: [Self] = [
     Self("expressions, tags and everyone reach exactly their devices") { store in
@@ -171,7 +171,7 @@ extension DeviceRegistryConformance {
   /// Expects the same devices from resolving the audience and from its pages.
   private static func expectReached(
     _ audience: Audience, _ expected: Set<RegistrationID>, on platforms: PlatformSet = .all, hub: HubName = .default,
-    in store: any Store, sourceLocation: SourceLocation = #_sourceLocation
+    in store: any WorkerRegistry, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws {
     let resolved = try await store.reached(by: audience, on: platforms, hub: hub)
     #expect(resolved == expected, "\(audience), resolved", sourceLocation: sourceLocation)

@@ -1,7 +1,7 @@
 import FanfareCore
 import Testing
 
-extension DeviceRegistryConformance {
+extension WorkerRegistryConformance {
   /// Issuing, completing and removing ids.
   static let registering: [Self] = [
     Self("of concurrent changes on one condition exactly one is made") { store in
