@@ -208,7 +208,8 @@ let package = Package(
     .target(
       name: "Simulation",
       dependencies: [
-        "FanfareCore", "RDKafka", "Registry", "Worker", collections, heap, logging, serviceLifecycle,
+        "FanfareCore", "PushServices", "RDKafka", "Registry", "Store", "Worker", collections, heap, logging,
+        serviceLifecycle,
       ],
       swiftSettings: house),
     // A private PostgreSQL server, started from the installed programs.

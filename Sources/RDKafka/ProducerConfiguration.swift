@@ -3,7 +3,8 @@
 package struct ProducerConfiguration: Sendable {
   package var client: KafkaClientConfiguration
   /// How long a record waits for others to share its batch: less CPU for more latency.
-  package var linger: Duration = .microseconds(500)
+  package var linger = Self.standardLinger
+  package static let standardLinger: Duration = .microseconds(500)
   /// A batch of this size is sent without waiting.
   package var batchBytes = 262_144
   package var compression = Compression.lz4

@@ -62,10 +62,7 @@ package enum WorkerRole {
     consumer.instanceID = settings.worker.instance
     var production = ProducerConfiguration(client: client)
     production.maximumRecordBytes = StatusRecord.maximumRecordSize
-    // A batch of three records costs as much per partition as one of twenty. But a send counts against the worker's
-    // memory limits until its status record is acknowledged. Measured with 4 to 40 ms and 16 partitions: values up to
-    // 12 ms were fastest.
-    production.linger = .milliseconds(10)
+    production.linger = configuration.times.statusLinger
     let producer = try Producer(configuration: production, logger: runtime.logger)
     // A broadcast waits for the acknowledgement of its segments and of each page's status record.
     production.linger = .zero

@@ -13,6 +13,7 @@ struct SimulateCommand: AsyncParsableCommand {
       """)
 
   private static let profiles = Profile.all.map(\.name).joined(separator: ", ")
+  private static let scales = ScaleProfile.all.map(\.name).joined(separator: ", ")
 
   @Option(help: ArgumentHelp("The first seed; without it a random one.", valueName: "number")) var seed: UInt64?
   @Option(help: ArgumentHelp("How many seeds are run, one after another.", valueName: "number")) var seeds: UInt64 = 1
@@ -20,6 +21,11 @@ struct SimulateCommand: AsyncParsableCommand {
   var minutes: Int?
   @Option(help: ArgumentHelp("The profile: \(Self.profiles); without it all of them.", valueName: "name"))
   var profile: String?
+  @Option(
+    help: ArgumentHelp(
+      "A deployment of any size, as flows instead of single pushes: \(Self.scales); or costs, for the figures behind it.",
+      valueName: "name"))
+  var scale: String?
   @Option(
     help: ArgumentHelp(
       "How long sends are posted and faults happen, instead of the profile's time.", valueName: "seconds"))
@@ -36,16 +42,30 @@ struct SimulateCommand: AsyncParsableCommand {
     guard profile == nil || Profile.all.contains(where: { $0.name == profile }) else {
       throw ValidationError("--profile: must be one of \(Self.profiles)")
     }
+    guard scale == nil || scale == "costs" || ScaleProfile.all.contains(where: { $0.name == scale }) else {
+      throw ValidationError("--scale: must be one of \(Self.scales), costs")
+    }
+    guard scale == nil || (profile == nil && minutes == nil && seeds == 1) else {
+      throw ValidationError("--scale: not together with --profile, --minutes or --seeds")
+    }
     guard (1...10_000).contains(minutes ?? 1) else { throw ValidationError("--minutes: must be from 1 to 10000") }
     guard (1...86_400).contains(until ?? 1) else { throw ValidationError("--until: must be from 1 to 86400 seconds") }
-    guard (0.001...10_000).contains(sends ?? 1) else { throw ValidationError("--sends: must be from 0.001 to 10000") }
-    guard (1...1_000).contains(workers ?? 1) else { throw ValidationError("--workers: must be from 1 to 1000") }
-    guard (1...1_000).contains(partitions ?? 1) else { throw ValidationError("--partitions: must be from 1 to 1000") }
+    let most = scale == nil ? (sends: 10_000.0, size: 1_000) : (sends: 100_000_000.0, size: 100_000)
+    guard (0.001...most.sends).contains(sends ?? 1) else {
+      throw ValidationError("--sends: must be from 0.001 to \(Int(most.sends))")
+    }
+    guard (1...most.size).contains(workers ?? 1) else {
+      throw ValidationError("--workers: must be from 1 to \(most.size)")
+    }
+    guard (1...most.size).contains(partitions ?? 1) else {
+      throw ValidationError("--partitions: must be from 1 to \(most.size)")
+    }
     guard (1...1_000_000).contains(seeds) else { throw ValidationError("--seeds: must be from 1 to 1000000") }
     guard seed ?? 0 < 1 << 63 else { throw ValidationError("--seed: must be less than 2^63") }
   }
 
   func run() async throws {
+    if let scale { return try run(scale: scale) }
     try Self.restartWithFixedHashes()
     let profiles = Profile.all.filter { profile == nil || $0.name == profile }.map(adapted)
     let first = seed ?? .random(in: 0..<1 << 32)
@@ -67,6 +87,21 @@ struct SimulateCommand: AsyncParsableCommand {
     if let workers { profile.workers = workers }
     if let partitions { profile.partitions = partitions }
     return profile
+  }
+
+  private func run(scale name: String) throws {
+    guard var profile = ScaleProfile.all.first(where: { $0.name == name }) else { return print(ScaleTable.costs) }
+    if let until { profile.duration = .seconds(until) }
+    if let sends { profile.sendsPerSecond = sends }
+    if let workers { profile.workers = workers }
+    if let partitions { profile.partitions = partitions }
+    let (start, seed) = (ContinuousClock.now, seed ?? 1)
+    let trace = trace ? Trace { print($0) } : Trace()
+    let report = ScaleRun(profile, seed: seed, trace: trace).run()
+    print("\(profile.name): \(profile.about)\n\n\(ScaleTable(report: report))")
+    print("seed \(seed), \(profile.duration) virtual in \((ContinuousClock.now - start).formatted())")
+    for violation in report.violations { print("  \(violation)") }
+    if !report.violations.isEmpty { throw ExitCode.failure }
   }
 
   private func run(_ profile: Profile, seed: UInt64) -> Simulation.Report {

@@ -215,9 +215,9 @@ package struct APNsConfiguration: Sendable {
   /// Root certificates in PEM, used instead of the system's.
   package var trustRoots: String?
   /// The most connections.
-  package var maximumConnections = 4
+  package var maximumConnections = StreamLimits.apns.connections
   /// The most streams per connection, even if Apple allows more.
-  package var maximumStreamsPerConnection = 1000
+  package var maximumStreamsPerConnection = StreamLimits.apns.streams
   /// The most pushes that wait for a stream; further ones end as `.retryLater`.
   package var maximumQueuedPushes = 20_000
   /// The time for one push, waiting included. A push without an answer by then ends as `.unknown`, or as not sent.

@@ -224,10 +224,10 @@ package struct FCMConfiguration: Sendable {
   package var tokenEndpoint: String?
   /// Root certificates in PEM for the API and the token endpoint, used instead of the system's.
   package var trustRoots: String?
-  /// The most connections. FCM allows 100 streams on each.
-  package var maximumConnections = 10
+  /// The most connections.
+  package var maximumConnections = StreamLimits.fcm.connections
   /// The most streams per connection, even if FCM allows more.
-  package var maximumStreamsPerConnection = 100
+  package var maximumStreamsPerConnection = StreamLimits.fcm.streams
   /// The most pushes that wait for an access token or a stream; further ones end as `.retryLater`.
   package var maximumQueuedPushes = 20_000
   /// The time for one push, waiting included; Google asks for at least 10 s.

@@ -24,7 +24,7 @@ package struct FCMSettings: PushServiceSettings {
     @Setting(example: "https://oauth2.googleapis.com/token", "replaces token_uri of the key file")
     var tokenEndpoint: String?
     @Setting(contents: "roots.pem", "replaces the system's trust roots") var trustRootsFile: String?
-    @Setting(in: 1...1000, "also to a simulator") var maximumConnections = 10
+    @Setting(in: 1...1000, "also to a simulator") var maximumConnections = StreamLimits.fcm.connections
     @Setting(
       in: 1...100_000_000, example: defaultQuota,
       "the quota of the FCM project, shared by all workers: the most "

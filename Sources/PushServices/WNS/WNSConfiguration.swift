@@ -36,7 +36,7 @@ package struct WNSConfiguration: Sendable {
   /// Root certificates in PEM for WNS and the token endpoint, used instead of the system's.
   package var trustRoots: String?
   /// The most requests in flight, each on a connection of its own.
-  package var maximumConnections = 64
+  package var maximumConnections = StreamLimits.wns.connections
   /// The most pushes that wait for an access token or a connection; further ones end as `.retryLater`.
   package var maximumQueuedPushes = 20_000
   /// The time for one push, waiting included.

@@ -22,7 +22,7 @@ package struct WNSSettings: PushServiceSettings {
     @Setting(example: "127.0.0.1", "a test double that replaces the hosts of all channel URIs") var connectHost: String?
     @Setting(in: 1...65535, "of that host") var connectPort = 443
     @Setting(contents: "roots.pem", "replaces the system's trust roots") var trustRootsFile: String?
-    @Setting(in: 1...1000, "of one worker") var maximumConnections = 64
+    @Setting(in: 1...1000, "of one worker") var maximumConnections = StreamLimits.wns.connections
   }
 
   static let keys = SettingsSection("hub.NAME.wns", Keys())

@@ -92,7 +92,7 @@ extension Dispatcher {
       .plan(
         ticket, broadcast,
         BroadcastPlan(
-          pages: wanted, segments: min(configuration.broadcasts.segments, wanted),
+          pages: wanted, segments: configuration.broadcasts.segments(pages: wanted),
           rate: BroadcastRate(send.maximumPerSecond))))
   }
 
@@ -117,7 +117,8 @@ extension Dispatcher {
   private mutating func planned(_ ticket: Ticket, _ broadcast: BroadcastID, pages: Int, isAnnounced: Bool) {
     let slot = ticket.slot
     guard items.isResolving(ticket), let send = items[slot].send else { return }
-    let segments = isAnnounced ? [] : SegmentRecord.divide(send, pages: pages, into: configuration.broadcasts.segments)
+    let count = configuration.broadcasts.segments(pages: pages)
+    let segments = isAnnounced ? [] : SegmentRecord.divide(send, pages: pages, into: count)
     items.settle(slot, records: segments.count)
     advanceLane(slot)
     guard !isAnnounced else { return conclude(slot) }
