@@ -208,7 +208,7 @@ let package = Package(
     .target(
       name: "Simulation",
       dependencies: [
-        "FanfareCore", "PushServices", "RDKafka", "Registry", "Store", "Worker", collections, heap, logging,
+        "FanfareCore", "Ledger", "PushServices", "RDKafka", "Registry", "Store", "Worker", collections, heap, logging,
         serviceLifecycle,
       ],
       swiftSettings: house),

@@ -1,4 +1,5 @@
 import FanfareCore
+import RDKafka
 import Support
 import Testing
 
@@ -26,6 +27,21 @@ import Testing
       #expect(totals.inFlight == 0)
       #expect(totals.unannounced == 0)
       try await expectReports(of: history, in: store, hub: hub, toAddUpTo: totals)
+    }
+  }
+
+  @Test(arguments: [UInt64(1), 2, 3, 4, 5, 6]) func memoryLedgerCountsAsTheStoresDo(seed: UInt64) throws {
+    var generator = SeededGenerator(seed: seed)
+    var ledger = MemoryLedger(topics: Samples.topics, maximumDevices: 4)
+    var model = Model()
+    for batch in History(sends: 150, conflicts: true, using: &generator).storm(using: &generator) {
+      try ledger.write(
+        batch.map {
+          ConsumedRecord(
+            topic: $0.topic(Samples.topics), partition: 0, offset: 0, timestamp: 0, key: nil, value: $0.value[...])
+        })
+      for sample in batch { model.add(sample) }
+      for hub in [HubName.default, Samples.otherHub] { #expect(ledger.totals(hub: hub) == model.totals(hub: hub)) }
     }
   }
 

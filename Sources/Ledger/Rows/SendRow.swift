@@ -49,6 +49,12 @@ struct SendRow {
       counts: sum.tally.byPlatform, failures: sum.failures, devices: sum.devices, times: sum.times)
   }
 
+  /// Notes that the send itself is known. Returns whether it was not.
+  mutating func announce() -> Bool {
+    defer { isAnnounced = true }
+    return !isAnnounced
+  }
+
   /// Raises the number of expected items.
   mutating func expect(parts: Int) {
     knownParts = max(knownParts, parts)

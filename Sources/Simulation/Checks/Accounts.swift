@@ -43,7 +43,7 @@ package final class Accounts: @unchecked Sendable {
   private var pushes: [PushID: Int] = [:]
   /// The process that has last handed a push over, and when.
   private var handOvers: [PushID: (process: String, at: World.Time)] = [:]
-  /// By handle: the place in the log of the latest send whose push was first handed over.
+  /// By handle and user: the place in the log of the latest send whose push was first handed over.
   private var latest: [String: Int64] = [:]
   /// When a process last died, froze, was cut off or gave partitions away, and until when its commits may have failed.
   private var troubles: [String: (since: World.Time, until: World.Time)] = [:]
@@ -56,6 +56,9 @@ package final class Accounts: @unchecked Sendable {
 
   package struct Counts: Sendable {
     package var accepted = 0
+    /// Sends in the log, and those of them that have come to their end: accepted or not.
+    package var inLog = 0
+    package var ended = 0
     package var concluded = 0
     package var pushes = 0
     package var repeated = 0
@@ -77,6 +80,9 @@ package final class Accounts: @unchecked Sendable {
 
   /// Whether every accepted send has come to its end.
   var isSettled: Bool { counts.concluded >= counts.accepted }
+
+  /// The pushes that have arrived, each counted once.
+  var devicesReached: Int { pushes.count }
 
   func violate(_ text: String) {
     world.trace.note(world.now, "VIOLATION \(text)")
@@ -153,7 +159,10 @@ package final class Accounts: @unchecked Sendable {
       }
     }
     if let id { world.trace.note(world.now, "\(partition) \(carried[partition]?.count ?? 0) is \(id)") }
-    if let id, accounts[id]?.place == nil { accounts[id]?.place = Int64(carried[partition]?.count ?? 0) }
+    if let id, let account = accounts[id], account.place == nil {
+      accounts[id]?.place = Int64(carried[partition]?.count ?? 0)
+      counts.inLog += 1
+    }
     carried[partition, default: []].append(id)
   }
 
@@ -166,6 +175,7 @@ package final class Accounts: @unchecked Sendable {
       account.parts[status.attempt, default: []].formUnion(status.part..<status.part + status.span)
       if !account.isConcluded, account.parts[status.attempt]?.count == status.parts {
         account.concludedAt = world.now
+        counts.ended += 1
         slowest = max(slowest, world.now - account.postedAt)
         world.trace.note(world.now, "\(status.send) is \(status.state)")
         if account.isAccepted { counts.concluded += 1 }
@@ -208,6 +218,11 @@ package final class Accounts: @unchecked Sendable {
 
   private func isTroubled(_ process: String) -> Bool { world.now <= troubles[process]?.until ?? -1 }
 
+  /// The send of a push, whose payload is the send's id.
+  func send(of push: Push) -> SendRequest? {
+    SendID(String(decoding: push.rendering.body, as: UTF8.self)).flatMap { accounts[$0]?.send }
+  }
+
   /// A worker hands a push over.
   func handedOver(_ push: Push, by process: String, at now: UnixTime) {
     counts.checks += 1
@@ -226,8 +241,9 @@ package final class Accounts: @unchecked Sendable {
         violate("\(push.id) of \(send) is pushed again by \(process), long after its end")
       }
     } else if keepsOrder, !push.isBroadcast, let place = account.place {
-      if place < latest[push.handle] ?? -1 { violate("\(push.id) of \(send) is pushed after a later send") }
-      latest[push.handle] = place
+      let device = "\(push.handle) of \(account.send.audience.text)"
+      if place < latest[device] ?? -1 { violate("\(push.id) of \(send) is pushed after a later send") }
+      latest[device] = place
     }
   }
 

@@ -24,17 +24,40 @@ package struct Profile: Sendable {
   package var registryFailures = 0.0
   package var glitches = 0.0
   package var dead = 0.0
+  /// The changes of devices in a second: another user logs in, a new handle, or removal.
+  package var moves = 0.0
+  package var hubs = 1
+  /// How far the registry's standby is behind, which answers a share of the look-ups, and takes over after a fault.
+  package var registryLag: Duration = .zero
+  package var staleLookUps = 0.0
+  /// The share of requests to the registry, and of pushes, that take up to two seconds.
+  package var slowRequests = 0.0
+  package var slowPushes = 0.0
+  /// The quota of the second platform of each hub; nil: none.
+  package var pushesPerMinute: Int?
+  /// The rate of each broadcast; nil: none.
+  package var maximumPerSecond: Int?
 
   /// A kind of fault.
   package enum Fault: String, CaseIterable, Sendable {
     case crash, freeze, restart, addWorker, cut, clockStep, leaderLoss, registryOutage
     case serviceOutage, serviceSilence, credentialRefusal, throttling
+    case registryFailOver, pause, cancellation
   }
 
   /// Whether the push services are in trouble in a run of this profile, so that first attempts wait.
   var disturbsServices: Bool {
     !faults.isDisjoint(with: [.serviceOutage, .serviceSilence, .credentialRefusal, .throttling, .cut]) || doubt > 0
       || glitches > 0
+  }
+
+  /// Whether quotas are kept: clocks that step and lost reservations shift them.
+  var keepsQuotas: Bool { faults.isDisjoint(with: [.clockStep, .registryFailOver]) }
+
+  /// Whether a device that is called dead is unregistered soon.
+  var unregistersDead: Bool {
+    moves == 0 && registryFailures == 0
+      && faults.isSubset(of: [.serviceOutage, .serviceSilence, .credentialRefusal, .throttling])
   }
 
   /// Within which time each send comes to its end; nil: within its life.
@@ -53,10 +76,39 @@ package struct Profile: Sendable {
       glitches: 0.05, dead: 0.05),
     Profile(name: "registry", faults: [.registryOutage, .crash], registryFailures: 0.1),
     Profile(name: "broadcasts", tagged: 6_000, rate: 5, broadcastShare: 0.05, faults: [.crash, .freeze, .restart]),
-    Profile(
-      name: "everything", tagged: 3_000, broadcastShare: 0.01, faults: Set(Fault.allCases), doubt: 0.01,
-      registryFailures: 0.02, glitches: 0.02, dead: 0.02),
+    Profile("moving-devices", faults: [.crash, .serviceSilence, .throttling]) { profile in
+      (profile.moves, profile.hubs) = (10, 2)
+      (profile.slowRequests, profile.slowPushes) = (0.05, 0.02)
+    },
+    Profile("stale-replica", faults: [.crash, .freeze]) { profile in
+      (profile.moves, profile.registryLag, profile.staleLookUps) = (10, .seconds(1), 0.5)
+    },
+    Profile("registry-failover", faults: [.registryFailOver, .crash]) { profile in
+      (profile.tagged, profile.rate, profile.broadcastShare) = (4_000, 10, 0.02)
+      (profile.moves, profile.registryLag) = (5, .seconds(1))
+    },
+    Profile("quotas", faults: [.crash, .freeze, .restart]) { profile in
+      (profile.tagged, profile.rate, profile.broadcastShare) = (3_000, 10, 0.01)
+      (profile.pushesPerMinute, profile.maximumPerSecond) = (6_000, 300)
+    },
+    Profile("paused-broadcasts", faults: [.pause, .cancellation, .crash]) { profile in
+      (profile.tagged, profile.rate, profile.broadcastShare) = (4_000, 10, 0.02)
+      profile.slowPushes = 0.02
+    },
+    Profile("everything", faults: Set(Fault.allCases)) { profile in
+      (profile.tagged, profile.broadcastShare, profile.hubs, profile.moves) = (3_000, 0.01, 2, 2)
+      (profile.doubt, profile.glitches, profile.dead) = (0.01, 0.02, 0.02)
+      (profile.registryFailures, profile.registryLag, profile.staleLookUps) = (0.02, .milliseconds(500), 0.1)
+      (profile.slowRequests, profile.slowPushes) = (0.01, 0.01)
+    },
   ]
+
+  /// A profile without faults but these, with some changes.
+  init(_ name: String, faults: Set<Fault> = [], _ change: (inout Profile) -> Void) {
+    self.name = name
+    self.faults = faults
+    change(&self)
+  }
 
   package init(
     name: String, tagged: Int = 0, rate: Double = 20, broadcastShare: Double = 0, faults: Set<Fault> = [],

@@ -1,6 +1,6 @@
 import FanfareCore
-import Glibc
 import RDKafka
+import Worker
 
 /// A whole deployment in one world: callers, a Kafka cluster, workers, a registry and push services, with the faults of
 /// a profile.
@@ -24,8 +24,12 @@ package final class Simulation: @unchecked Sendable {
   private let registry: SimulatedRegistry
   private let services: [PushServiceModel]
   private let accounts: Accounts
+  private let promises: Promises
+  private let counting: Counting
+  private let configuration: WorkerConfiguration
   private let caller: SimulatedProcess
   private let producer: SimulatedProducer
+  private let operators: Operators
   private var workers: [WorkerProcess] = []
   private var started = 0
   private var faults: [Profile.Fault: Int] = [:]
@@ -35,10 +39,18 @@ package final class Simulation: @unchecked Sendable {
     world = World(seed: seed, trace: trace)
     cluster = SimulatedCluster(in: world)
     registry = SimulatedRegistry(in: world)
-    services = [Platform.apns, .fcm].map { [world] in PushServiceModel($0, in: world) }
-    accounts = Accounts(in: world, topics: topics, keepsOrder: !profile.disturbsServices)
+    services = (0..<profile.hubs).flatMap { [world] number in
+      let hub = number == 0 ? HubName.default : HubName("hub\(number)") ?? .default
+      return [Platform.apns, .fcm].map { PushServiceModel($0, of: hub, in: world) }
+    }
+    configuration = WorkerProcess.configuration(profile, services: services)
+    let accounts = Accounts(in: world, topics: topics, keepsOrder: !profile.disturbsServices)
+    self.accounts = accounts
+    counting = Counting(topics, hubs: Set(services.map(\.hub)), accounts)
+    promises = Promises(in: world, profile, limits: configuration) { accounts.violate($0) }
     caller = SimulatedProcess("caller", in: world)
     producer = SimulatedProducer(of: caller, to: cluster)
+    operators = Operators(at: caller, registry: registry)
   }
 
   /// Runs the world: sends and faults for the profile's duration, then until everything has settled, then the end of all
@@ -59,12 +71,15 @@ package final class Simulation: @unchecked Sendable {
     // A worker that has died just before leaves its last commits to another, when its session is over.
     world.run(until: world.now + .seconds(120)) { [self] in accounts.hasPositions(cluster.position) }
     accounts.finish(mayRepeat: profile.mayRepeat, longest: profile.longest)
+    counting.finish(mayDiffer: profile.mayRepeat)
     for worker in workers { worker.stop() }
     world.run(until: world.now + .seconds(60)) { [self] in workers.allSatisfy(\.isOver) }
     if !workers.allSatisfy(\.isOver) { accounts.violate("a worker does not end") }
     accounts.checkPositions(cluster.position)
+    var counts = accounts.counts
+    counts.checks += promises.checks + counting.checks
     let report = Report(
-      counts: accounts.counts, violations: accounts.violations, faults: faults,
+      counts: counts, violations: accounts.violations, faults: faults,
       virtualTime: .microseconds(world.now), steps: world.steps, digest: world.trace.digest.value)
     world.stop()
     return report
@@ -74,29 +89,21 @@ package final class Simulation: @unchecked Sendable {
     for topic in topics.all { cluster.create(topic, partitions: profile.partitions) }
     cluster.behaviour.doubt = profile.doubt
     registry.behaviour.failures = profile.registryFailures
-    cluster.onAppend = { [accounts] in accounts.appended($0, $1, $2) }
+    registry.behaviour.latency.slow = profile.slowRequests
+    (registry.behaviour.lag, registry.behaviour.stale) = (World.Time(profile.registryLag), profile.staleLookUps)
+    cluster.onAppend = { [accounts, counting] in
+      accounts.appended($0, $1, $2)
+      counting.appended($0, $1, $2)
+    }
     cluster.onCommit = { [accounts] in accounts.committed($0, $1, $2) }
     for service in services {
       service.behaviour.doubt = profile.doubt
+      service.behaviour.latency.slow = profile.slowPushes
       service.behaviour.glitches = profile.glitches
       service.behaviour.dead = profile.dead
       service.onDelivery = { [accounts] in accounts.delivered($0) }
     }
-    var devices: [Registration] = []
-    for user in 0..<profile.users {
-      for _ in 0..<world.random(profile.devicesPerUser) { devices.append(device(of: "user\(user)", tags: [])) }
-    }
-    for number in 0..<profile.tagged { devices.append(device(of: "reader\(number)", tags: ["news"])) }
-    registry.register(devices)
-  }
-
-  private func device(of user: String, tags: [String]) -> Registration {
-    let id = RegistrationID.random(using: &world.chance)
-    let service = services[Int(world.random(0...Int64(services.count - 1)))]
-    let registered = World.epoch + .seconds(-3600)
-    return Registration(
-      id: id, hub: .default, user: user, platform: service.platform, handle: "\(id)",
-      tags: tags + [Tag.username(user)], installation: nil, registeredAt: registered, createdAt: registered)
+    SimulatedDevices(profile, services: services, frontEnd: caller, registry: registry).changeNext()
   }
 
   // Processes.
@@ -106,16 +113,14 @@ package final class Simulation: @unchecked Sendable {
     world.trace.note(world.now, "worker\(started) starts")
     workers.append(
       WorkerProcess(
-        "worker\(started)", in: world, cluster: cluster, registry: registry, services: services, topics: topics,
-        accounts: accounts))
+        "worker\(started)", configuration, in: world, cluster: cluster, registry: registry, services: services,
+        topics: topics, accounts: accounts, promises: promises))
   }
 
   // Sends.
 
   private func postNext() {
-    // Arrivals at random: exponential pauses.
-    let pause = -log(1 - Double.random(in: 0..<1, using: &world.chance)) / profile.rate
-    caller.after(World.Time(pause * 1_000_000)) { [self] in
+    caller.after(world.pause(perSecond: profile.rate)) { [self] in
       guard world.now < World.Time(profile.duration) else { return }
       post()
       postNext()
@@ -126,13 +131,16 @@ package final class Simulation: @unchecked Sendable {
     let audience: Audience =
       world.happens(profile.broadcastShare)
       ? .tag("news") : .user("user\(world.random(0...Int64(profile.users - 1)))")
+    let hub = world.element(of: services)?.hub ?? .default
     let send = SendRequest(
-      id: .timeOrdered(at: world.wall, using: &world.chance), acceptedAt: caller.now(), audience: audience,
-      content: Content(message: Message(body: "hello")), timeToLive: Int(world.random(profile.timesToLive)))
+      id: .timeOrdered(at: world.wall, using: &world.chance), hub: hub, acceptedAt: caller.now(), audience: audience,
+      content: Content(message: Message(body: "hello")), timeToLive: Int(world.random(profile.timesToLive)),
+      maximumPerSecond: audience.isBroadcast ? profile.maximumPerSecond : nil)
+    if audience.isBroadcast { operators.watch(BroadcastID(hub: hub, send: send.id)) }
     accounts.post(send)
     let accounts = accounts
     let record = ProducerRecord(
-      topic: topics.sends, key: audience.recordKey(of: send.id, hub: .default), value: send.encoded())
+      topic: topics.sends, key: audience.recordKey(of: send.id, hub: hub), value: send.encoded())
     producer.submit([record]) { results in
       if case .success = results[0] { accounts.accept(send.id) }
     }
@@ -141,12 +149,10 @@ package final class Simulation: @unchecked Sendable {
   // Faults.
 
   private func injectNext() {
-    let mean = Double(World.Time(profile.meanTimeBetweenFaults))
-    let pause = -log(1 - Double.random(in: 0..<1, using: &world.chance)) * mean
-    world.after(World.Time(pause)) { [self] in
+    world.after(world.pause(perSecond: 1 / (profile.meanTimeBetweenFaults / .seconds(1)))) { [self] in
       guard world.now < World.Time(profile.duration) else { return }
       let kinds = profile.faults.sorted { $0.rawValue < $1.rawValue }
-      inject(kinds[Int(world.random(0...Int64(kinds.count - 1)))])
+      if let kind = world.element(of: kinds) { inject(kind) }
       injectNext()
     }
   }
@@ -154,9 +160,9 @@ package final class Simulation: @unchecked Sendable {
   private func inject(_ fault: Profile.Fault) {
     faults[fault, default: 0] += 1
     let length = World.Time.milliseconds(world.random(100...30_000))
-    let service = services[Int(world.random(0...Int64(services.count - 1)))]
+    guard let service = world.element(of: services) else { return }
     let live = workers.filter { !$0.process.isDead && !$0.isOver }
-    let worker = live.isEmpty ? nil : live[Int(world.random(0...Int64(live.count - 1)))]
+    let worker = world.element(of: live)
     switch fault {
     case .crash:
       trouble(worker)
@@ -175,6 +181,9 @@ package final class Simulation: @unchecked Sendable {
       let number = Int32(world.random(0...Int64(profile.partitions - 1)))
       cluster.takeDown(TopicPartition(topic: topic, partition: number), for: length / 2)
     case .registryOutage: registry.takeDown(for: length)
+    case .registryFailOver: registry.failOver(after: length / 10)
+    case .pause: operators.pause(for: length)
+    case .cancellation: operators.cancel()
     case .serviceOutage: disturb(service, .unavailable, for: length)
     case .serviceSilence: disturb(service, .silent, for: length)
     case .credentialRefusal: disturb(service, .refusing, for: length)

@@ -13,29 +13,26 @@ final class WorkerProcess: @unchecked Sendable {
   private let group: ServiceGroup
 
   init(
-    _ name: String, in world: World, cluster: SimulatedCluster, registry: SimulatedRegistry,
-    services: [PushServiceModel], topics: Topics, accounts: Accounts
+    _ name: String, _ configuration: WorkerConfiguration, in world: World, cluster: SimulatedCluster,
+    registry: SimulatedRegistry, services: [PushServiceModel], topics: Topics, accounts: Accounts, promises: Promises
   ) {
     let process = SimulatedProcess(name, in: world)
     self.process = process
     let logger = Logger(label: name) { _ in SwiftLogNoOpLogHandler() }
-    var configuration = WorkerConfiguration()
-    // Small, so that a short run reaches the limits and has many pages.
-    configuration.limits.maximumRecords = 500
-    configuration.broadcasts.undividedDevices = 500
-    configuration.broadcasts.pageDevices = 1_000
-    configuration.broadcasts.segments = 8
     let client = KafkaClientConfiguration(bootstrapServers: "simulated", clientID: name)
     let producer = SimulatedProducer(of: process, to: cluster)
-    var senders: [Platform: any PushSender] = [:]
-    for service in services { senders[service.platform] = ServiceConnection(of: process, to: service, accounts) }
+    var senders: [HubName: [Platform: any PushSender]] = [:]
+    for service in services {
+      let connection = ServiceConnection(of: process, to: service, accounts, promises)
+      senders[service.hub, default: [:]][service.platform] = connection
+    }
     let worker = Worker(
       configuration: configuration,
       consumer: SimulatedConsumer(
         configuration.consumer(client: client, topics: topics), of: process, in: cluster,
         onDisown: { accounts.troubled(name) }),
       producer: producer, broadcastProducer: SimulatedProducer(of: process, to: cluster),
-      registry: RegistryConnection(of: process, to: registry), senders: [.default: senders], topics: topics,
+      registry: RegistryConnection(of: process, to: registry, promises), senders: senders, topics: topics,
       clock: process, delays: process, seed: world.chance.next(), logger: logger,
       audit: { found in accounts.audited(name, found) })
     let pumps = topics.retries.map { retry in
@@ -51,6 +48,23 @@ final class WorkerProcess: @unchecked Sendable {
       }
       self?.isOver = true
     }
+  }
+
+  /// The configuration of the workers. Its limits are small, so that a short run reaches them and has many pages.
+  static func configuration(_ profile: Profile, services: [PushServiceModel]) -> WorkerConfiguration {
+    var configuration = WorkerConfiguration()
+    configuration.limits.maximumRecords = 500
+    (configuration.limits.maximumPushes, configuration.limits.maximumPushesPerSender) = (900, 500)
+    configuration.broadcasts.maximumBroadcastPushesPerSender = 300
+    configuration.broadcasts.undividedDevices = 500
+    configuration.broadcasts.pageDevices = 1_000
+    configuration.broadcasts.segments = 8
+    if let quota = profile.pushesPerMinute {
+      for service in services where service.platform == .fcm {
+        configuration.pushesPerMinute[service.hub] = [.fcm: quota]
+      }
+    }
+    return configuration
   }
 
   /// Asks the process to end in order.

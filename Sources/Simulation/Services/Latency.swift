@@ -6,7 +6,7 @@ struct Latency {
   /// The longest time that those take.
   var slowest: World.Time
 
-  init(_ usual: ClosedRange<World.Time>, slow: Double = 0, slowest: World.Time = 0) {
+  init(_ usual: ClosedRange<World.Time>, slow: Double = 0, slowest: World.Time) {
     (self.usual, self.slow) = (usual, slow)
     self.slowest = max(slowest, usual.upperBound)
   }

@@ -19,8 +19,8 @@ final class PushServiceModel: @unchecked Sendable {
   }
 
   struct Behaviour {
-    /// How long a push takes, in microseconds.
-    var latency: ClosedRange<World.Time> = .milliseconds(5)...(.milliseconds(60))
+    /// How long a push takes.
+    var latency = Latency(.milliseconds(5)...(.milliseconds(60)), slowest: .seconds(2))
     /// The share of pushes that are taken without an answer.
     var doubt = 0.0
     /// The share of pushes that fail for a moment.
@@ -33,26 +33,27 @@ final class PushServiceModel: @unchecked Sendable {
   static let timeout: World.Time = .seconds(20)
 
   let platform: Platform
+  let hub: HubName
   let world: World
   var behaviour = Behaviour()
   private(set) var mode = Mode.healthy
   /// Told about every push that is taken for a device.
   var onDelivery: (Push) -> Void = { _ in }
 
-  init(_ platform: Platform, in world: World) {
-    self.platform = platform
+  init(_ platform: Platform, of hub: HubName = .default, in world: World) {
+    (self.platform, self.hub) = (platform, hub)
     self.world = world
   }
 
   /// Answers in another way from now on.
   func become(_ mode: Mode) {
     self.mode = mode
-    world.trace.note(world.now, "\(platform) is \(mode)")
+    world.trace.note(world.now, "\(platform) of \(hub) is \(mode)")
   }
 
   /// A push arrives. Returns the answer and how long it takes; nil: there is none.
   fileprivate func take(_ push: Push) -> (outcome: PushOutcome, delay: World.Time)? {
-    let delay = world.random(behaviour.latency)
+    let delay = behaviour.latency.sample(in: world)
     switch mode {
     case .silent: return nil
     case .unavailable: return (PushOutcome(.retryLater, reason: "ServiceUnavailable", status: 503), delay)
@@ -66,16 +67,16 @@ final class PushServiceModel: @unchecked Sendable {
     if world.happens(behaviour.glitches) {
       return (PushOutcome(.retryLater, reason: "InternalServerError", status: 500), delay)
     }
-    if isGone(push.handle) {
+    if Self.isGone(push.handle, of: behaviour.dead) {
       return (PushOutcome(.deviceGone, reason: "Unregistered", status: 410, since: world.wall), delay)
     }
     if push.expiresAt > world.wall { onDelivery(push) }
     return world.happens(behaviour.doubt) ? nil : (PushOutcome(.accepted, status: 200), delay)
   }
 
-  /// Whether the device with the handle is gone: always the same ones.
-  private func isGone(_ handle: String) -> Bool {
-    behaviour.dead > 0 && Double(FNV1a.hash(handle.utf8) % 10_000) < behaviour.dead * 10_000
+  /// Whether the device with the handle is gone: always the same share of them.
+  static func isGone(_ handle: String, of share: Double) -> Bool {
+    share > 0 && Double(FNV1a.hash(handle.utf8) % 10_000) < share * 10_000
   }
 }
 
@@ -84,11 +85,13 @@ struct ServiceConnection: PushSender {
   private let service: PushServiceModel
   private let process: SimulatedProcess
   private let accounts: Accounts
+  private let promises: Promises
 
-  init(of process: SimulatedProcess, to service: PushServiceModel, _ accounts: Accounts) {
+  init(of process: SimulatedProcess, to service: PushServiceModel, _ accounts: Accounts, _ promises: Promises) {
     self.service = service
     self.process = process
     self.accounts = accounts
+    self.promises = promises
   }
 
   var platform: Platform { service.platform }
@@ -103,20 +106,21 @@ struct ServiceConnection: PushSender {
     guard !process.isDead else { return }
     let service = service
     let process = process
+    let id = Promises.Service(hub: service.hub, platform: platform)
     for push in pushes {
       accounts.handedOver(push, by: process.name, at: process.now())
+      if let send = accounts.send(of: push) { promises.handedOver(push, of: send, by: process.name, to: id) }
       let answer = Once()
+      let complete = { [promises] (outcome: PushOutcome) in
+        guard answer.pass() else { return }
+        promises.answered(push, outcome, by: process.name, from: id)
+        completion([PushResult(ticket: push.ticket, outcome: outcome)])
+      }
       service.world.after(service.world.random(.milliseconds(1)...(.milliseconds(5)))) {
         guard !process.cut.contains(.services), let (outcome, delay) = service.take(push) else { return }
-        process.after(delay) {
-          guard answer.pass() else { return }
-          completion([PushResult(ticket: push.ticket, outcome: outcome)])
-        }
+        process.after(delay) { complete(outcome) }
       }
-      process.after(PushServiceModel.timeout) {
-        guard answer.pass() else { return }
-        completion([PushResult(ticket: push.ticket, outcome: PushOutcome(.unknown, reason: "Timeout"))])
-      }
+      process.after(PushServiceModel.timeout) { complete(PushOutcome(.unknown, reason: "Timeout")) }
     }
   }
 

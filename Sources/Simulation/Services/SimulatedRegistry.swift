@@ -8,7 +8,7 @@ import Registry
 final class SimulatedRegistry: @unchecked Sendable {
   struct Behaviour {
     /// How long a request takes.
-    var latency = Latency(.milliseconds(1)...(.milliseconds(8)))
+    var latency = Latency(.milliseconds(1)...(.milliseconds(8)), slowest: .seconds(2))
     /// The share of requests that fail; half of them after they were carried out.
     var failures = 0.0
     /// How far the standby is behind the primary, in microseconds; it must be set before the first change.
@@ -47,10 +47,12 @@ final class SimulatedRegistry: @unchecked Sendable {
 
   /// The primary is gone: after a while the standby, without the last changes, is the primary.
   func failOver(after time: World.Time) {
-    replicate()
-    world.trace.note(world.now, "the registry fails over and loses \(log.count) changes")
-    log.removeAll()
-    state = standby
+    if behaviour.lag > 0 {
+      replicate()
+      world.trace.note(world.now, "the registry fails over and loses \(log.count) changes")
+      log.removeAll()
+      state = standby
+    }
     takeDown(for: time)
   }
 
@@ -88,16 +90,12 @@ final class SimulatedRegistry: @unchecked Sendable {
 struct RegistryConnection: DeviceRegistry, BroadcastStore, PushQuotaStore {
   private let registry: SimulatedRegistry
   private let process: SimulatedProcess
-  /// Told about the devices that a look-up has found, and when it was asked.
-  private let onLookUp: @Sendable ([AudienceQuery], [AudiencePage], _ askedAt: World.Time) -> Void
+  private let promises: Promises?
 
-  init(
-    of process: SimulatedProcess, to registry: SimulatedRegistry,
-    onLookUp: @escaping @Sendable ([AudienceQuery], [AudiencePage], _ askedAt: World.Time) -> Void = { _, _, _ in }
-  ) {
+  init(of process: SimulatedProcess, to registry: SimulatedRegistry, _ promises: Promises? = nil) {
     self.registry = registry
     self.process = process
-    self.onLookUp = onLookUp
+    self.promises = promises
   }
 
   /// A request and its answer: it is carried out half-way, and its answer may be lost.
@@ -138,7 +136,7 @@ struct RegistryConnection: DeviceRegistry, BroadcastStore, PushQuotaStore {
       let state = registry.stateOfLookUp()
       return queries.map { find(state, $0) }
     }
-    onLookUp(queries, pages, askedAt)
+    promises?.found(pages, of: queries, by: process.name, askedAt: askedAt)
     return pages
   }
 
@@ -161,7 +159,11 @@ struct RegistryConnection: DeviceRegistry, BroadcastStore, PushQuotaStore {
   }
 
   func drop(_ verdicts: [DeadDevice], at now: UnixTime) async throws -> [RegistrationID] {
-    try await change { $0.drop(verdicts) }
+    try await change { [promises] state in
+      let dropped = state.drop(verdicts)
+      promises?.dropped(verdicts.filter { dropped.contains($0.registration) })
+      return dropped
+    }
   }
 
   func check() async throws { try await ask { _ in } }

@@ -80,6 +80,16 @@ final class World: @unchecked Sendable {
     events = Heap()
   }
 
+  /// An element at random; nil: there is none.
+  func element<Element>(of elements: [Element]) -> Element? {
+    elements.isEmpty ? nil : elements[Int(random(0...Int64(elements.count - 1)))]
+  }
+
+  /// The time until the next of events that happen independently of each other, that often a second.
+  func pause(perSecond rate: Double) -> Time {
+    Time(-log(1 - Double.random(in: 0..<1, using: &chance)) / rate * 1_000_000)
+  }
+
   /// A whole number of the range.
   func random(_ range: ClosedRange<Int64>) -> Int64 { Int64.random(in: range, using: &chance) }
 
