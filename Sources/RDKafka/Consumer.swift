@@ -140,44 +140,12 @@ package final class Consumer: Sendable {
   /// - Throws: `rebalancing`, `timedOut`, `unreachable`, `messageTooLarge` for too much metadata, `closed`.
   package func commit(_ offsets: [PartitionOffset]) async throws(RDKafkaError) {
     guard !offsets.isEmpty else { return }
-    do {
+    if let interimOffsets {
+      try await interimOffsets.commit(offsets, to: self)
+    } else {
       try await commitToGroup(offsets)
-    } catch {
-      switch error.code {
-      // After an outage, which librdkafka waits for, the member's session may be over and the group refuse its commits.
-      case .rebalancing, .timedOut, .unreachable:
-        // Partitions of a former member may have another owner, whose entries must not be replaced.
-        if !error.isOfFormerMember, let interimOffsets {
-          let unknown = interimOffsets.partitionsWithoutBase(among: offsets)
-          // An answer may come now that did not when they were assigned. Without it their offsets are not kept.
-          if !unknown.isEmpty { do { _ = try await committed(unknown) } catch {} }
-          try await interimOffsets.keep(offsets)
-        }
-      default: break
-      }
-      throw error
     }
-    interimOffsets?.supersede(by: offsets)
     progress.stored(offsets)
-  }
-
-  private func commitToGroup(_ offsets: [PartitionOffset]) async throws(RDKafkaError) {
-    let handle = try openHandle()
-    guard joinState?.isJoining != true else {
-      guard !handle.hasLostAssignment else { throw .lostAssignment }
-      throw RDKafkaError(code: .rebalancing, message: "commit: the member is joining its group again")
-    }
-    let deadline = ContinuousClock.now + configuration.commitTimeout
-    let result: Result<Void, RDKafkaError> = await withCheckedContinuation { continuation in
-      let number = commits.add(continuation, deadline: deadline)
-      do throws(RDKafkaError) {
-        guard let number else { throw closedError }
-        try handle.commit(offsets, number: number)
-      } catch {
-        if let number { commits.end(number, .failure(error)) } else { continuation.resume(returning: .failure(error)) }
-      }
-    }
-    try result.get()
   }
 
   /// The id of the cluster; nil if it has none or does not answer within ``ConsumerConfiguration/commitTimeout``.
@@ -189,14 +157,8 @@ package final class Consumer: Sendable {
 
   /// The group's committed offsets with metadata; partitions without one are omitted.
   package func committed(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
-    let handle = try openHandle().handle
-    let timeout = configuration.commitTimeout.timeoutMilliseconds
-    interimOffsets?.forget(partitions)
-    let committed = try await BlockingCalls.run { () throws(RDKafkaError) in
-      try handle.committed(partitions, timeoutMilliseconds: timeout)
-    }
-    interimOffsets?.note(committed, of: partitions)
-    return committed
+    guard let interimOffsets else { return try await committedByGroup(partitions) }
+    return try await interimOffsets.committed(partitions, by: self)
   }
 
   /// The offsets that an earlier owner could not commit to the group, with metadata; they continue the offsets that
@@ -233,12 +195,7 @@ package final class Consumer: Sendable {
   /// Sends no request. Partitions that have not been fetched are omitted.
   package func lag() -> [TopicPartition: Int64] {
     guard let handle = state.withLock({ $0.handle })?.handle else { return [:] }
-    var lag: [TopicPartition: Int64] = [:]
-    for (partition, position) in progress.positions {
-      guard let (low, high) = handle.cachedWatermarks(partition) else { continue }
-      lag[partition] = max(0, high - max(position ?? low, low))
-    }
-    return lag
+    return progress.lag(watermarks: handle.cachedWatermarks)
   }
 
   private var closedError: RDKafkaError {
@@ -274,5 +231,34 @@ package final class Consumer: Sendable {
     commits.endAll(closedError)
     continuation.finish()
     ended.fire()
+  }
+}
+
+extension Consumer: GroupRequests {
+  package func commitToGroup(_ offsets: [PartitionOffset]) async throws(RDKafkaError) {
+    let handle = try openHandle()
+    guard joinState?.isJoining != true else {
+      guard !handle.hasLostAssignment else { throw .lostAssignment }
+      throw RDKafkaError(code: .rebalancing, message: "commit: the member is joining its group again")
+    }
+    let deadline = ContinuousClock.now + configuration.commitTimeout
+    let result: Result<Void, RDKafkaError> = await withCheckedContinuation { continuation in
+      let number = commits.add(continuation, deadline: deadline)
+      do throws(RDKafkaError) {
+        guard let number else { throw closedError }
+        try handle.commit(offsets, number: number)
+      } catch {
+        if let number { commits.end(number, .failure(error)) } else { continuation.resume(returning: .failure(error)) }
+      }
+    }
+    try result.get()
+  }
+
+  package func committedByGroup(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
+    let handle = try openHandle().handle
+    let timeout = configuration.commitTimeout.timeoutMilliseconds
+    return try await BlockingCalls.run { () throws(RDKafkaError) in
+      try handle.committed(partitions, timeoutMilliseconds: timeout)
+    }
   }
 }

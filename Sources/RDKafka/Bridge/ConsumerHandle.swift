@@ -36,23 +36,11 @@ final class ConsumerHandle: Sendable {
   /// An event of the consumer.
   enum Event {
     /// The group assigns or revokes partitions, and waits for ``ConsumerHandle/apply(_:)``.
-    case rebalance(Change)
+    case rebalance(Rebalances.Change)
     /// A commit has ended. The number is 0 for an automatic commit.
     case committed(number: Int, RDKafkaError?)
     /// An event of the client as a whole.
     case notice(ClientNotice)
-  }
-
-  /// A rebalance that librdkafka is waiting for.
-  struct Change {
-    var kind: Kind
-    /// The partitions, in the form that librdkafka expects back.
-    var list: PartitionList
-
-    /// `lose`: the partitions belong to another member already.
-    enum Kind {
-      case assign, revoke, lose
-    }
   }
 
   /// Joins the group and subscribes to the topics. Does not block.
@@ -81,7 +69,9 @@ final class ConsumerHandle: Sendable {
       guard let list = unsafe PartitionList(copying: rd_kafka_event_topic_partition_list(event)) else { return nil }
       let isAssignment = unsafe rd_kafka_event_error(event) == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS
       if isAssignment { handle.mustLeak.store(false, ordering: .releasing) }
-      return .rebalance(Change(kind: isAssignment ? .assign : hasLostAssignment ? .lose : .revoke, list: list))
+      return .rebalance(
+        Rebalances.Change(
+          kind: isAssignment ? .assign : hasLostAssignment ? .lose : .revoke, partitions: list.partitions))
     case RD_KAFKA_EVENT_OFFSET_COMMIT:
       let response = unsafe rd_kafka_event_error(event)
       let number = Int(bitPattern: unsafe rd_kafka_event_opaque(event))
@@ -101,14 +91,15 @@ final class ConsumerHandle: Sendable {
   }
 
   /// Performs a rebalance. Assigned partitions must have been passed to `redirect` or `queue(of:)`.
-  func apply(_ change: Change) throws(RDKafkaError) {
+  func apply(_ change: Rebalances.Change) throws(RDKafkaError) {
+    let list = try PartitionList(change.partitions)
     switch change.kind {
     case .assign:
-      if let error = unsafe rd_kafka_incremental_assign(handle.pointer, change.list.pointer) {
+      if let error = unsafe rd_kafka_incremental_assign(handle.pointer, list.pointer) {
         throw unsafe RDKafkaError(consuming: error, context: "assign")
       }
     case .revoke, .lose:
-      if let error = unsafe rd_kafka_incremental_unassign(handle.pointer, change.list.pointer) {
+      if let error = unsafe rd_kafka_incremental_unassign(handle.pointer, list.pointer) {
         throw unsafe RDKafkaError(consuming: error, context: "unassign")
       }
     }

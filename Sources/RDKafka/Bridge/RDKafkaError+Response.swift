@@ -78,7 +78,7 @@ extension RDKafkaError.Code {
 
 extension RDKafkaError {
   /// The group has given the member's partitions to others, or is about to.
-  static var lostAssignment: RDKafkaError { RDKafkaError(response: RD_KAFKA_RESP_ERR__ASSIGNMENT_LOST) }
+  package static var lostAssignment: RDKafkaError { RDKafkaError(response: RD_KAFKA_RESP_ERR__ASSIGNMENT_LOST) }
 
   /// Whether the member does not belong to its group any more, and its partitions may have other owners.
   var isOfFormerMember: Bool {
@@ -99,7 +99,7 @@ extension RDKafkaError {
   }
 
   /// The error for a number of librdkafka or the broker.
-  init(number: Int32, context: String) {
+  package init(number: Int32, context: String) {
     self.init(response: rd_kafka_resp_err_t(rawValue: number), context: context)
   }
 }

@@ -8,11 +8,16 @@ import Synchronization
 /// members never read one. How many partitions the topics have tells a *look* at the cluster.
 ///
 /// Invariant: a held partition's leading partition is owned.
-struct CompanionPartitions {
+package struct CompanionPartitions {
   /// The numbers of partitions of the two topics.
-  struct Look: Sendable, Hashable {
-    var leading: Int32
-    var companion: Int32
+  package struct Look: Sendable, Hashable {
+    package var leading: Int32
+    package var companion: Int32
+
+    package init(leading: Int32, companion: Int32) {
+      self.leading = leading
+      self.companion = companion
+    }
   }
 
   /// A change of the held partitions, for the application to complete.

@@ -21,25 +21,11 @@ struct ConsumerLoop {
   /// It alternates, so that no topic starves when credit is low.
   private var startsWithPausable = false
 
-  /// The pending rebalances, of which the first one has been announced to the application.
-  private var rebalances: [Pending] = []
+  private var rebalances: Rebalances
   private var lastReports: [Int32: ContinuousClock.Instant] = [:]
   private var leaveDeadline: ContinuousClock.Instant?
-  private var delay: (any RebalanceDelay)?
   private var hasFailed = false
-  /// nil without a companion topic.
-  private var companions: CompanionPartitions?
   private let lookResult = LookResult()
-
-  private struct Pending {
-    var change: ConsumerHandle.Change
-    /// The change of companion partitions that it is; nil for a rebalance of the group.
-    var ofCompanions: CompanionPartitions.Change?
-    var state: Rebalance.State?
-    var deadline = ContinuousClock.now
-    /// Until when a completed revocation is delayed at least; see `mustWait`.
-    var delayedUntil: ContinuousClock.Instant?
-  }
 
   /// The loop of one handle. The other arguments are shared with the application's side.
   init(
@@ -55,13 +41,10 @@ struct ConsumerLoop {
     self.progress = progress
     self.commits = commits
     self.reachability = reachability
-    delay = configuration.client.profile.rebalanceDelay?.init()
+    rebalances = Rebalances(configuration)
     usual = RecordQueue(handle.records, configuration, credit: credit)
     // Pausable topics have few records.
     pausable = RecordQueue(handle.pausableRecords, configuration, credit: credit, mayFillUp: false)
-    companions = configuration.companionTopic.map {
-      CompanionPartitions(leadingTopic: configuration.topics[0], companionTopic: $0)
-    }
   }
 
   /// Joins the group and serves it until the member has left.
@@ -82,11 +65,11 @@ struct ConsumerLoop {
       // not poll.
       handle.wakeUp.wait(milliseconds: hasMore ? 0 : 100)
       serveEvents()
-      advanceRebalance()
+      advanceRebalances()
       serveCompanions()
       hasMore = deliver(isPaused: isPaused())
       commits.expire(now: .now)
-      if leaveDeadline == nil, hasFailed || (isClosing() && !isDelayed) { beginLeaving() }
+      if leaveDeadline == nil, hasFailed || (isClosing() && !rebalances.isDelayed(at: .now)) { beginLeaving() }
       if let leaveDeadline {
         if handle.hasLeft, rebalances.isEmpty { break }
         if leaveDeadline <= .now {
@@ -96,8 +79,6 @@ struct ConsumerLoop {
       }
     }
   }
-
-  private var isDelayed: Bool { delay?.isActive(at: .now) ?? false }
 
   private mutating func beginLeaving() {
     leaveDeadline = .now + configuration.closeTimeout
@@ -113,7 +94,7 @@ struct ConsumerLoop {
     while let event = handle.nextEvent() {
       switch event {
       case .rebalance(let change):
-        rebalances.append(Pending(change: change))
+        rebalances.add(change)
       case .committed(let number, let error):
         if number != 0 {
           commits.end(number, error.map { .failure($0) } ?? .success(()))
@@ -132,122 +113,56 @@ struct ConsumerLoop {
     }
   }
 
-  /// Announces the first rebalance and performs it when the application has completed it or its
-  /// deadline is over, then continues with the next one.
-  private mutating func advanceRebalance() {
-    while let first = rebalances.first {
-      guard let state = first.state else {
-        announce()
-        continue
-      }
-      let isLate = first.deadline <= .now
-      guard state.isComplete || isLate else { return }
-      if !state.isComplete, first.delayedUntil == nil {
+  private mutating func advanceRebalances() {
+    let wakeUp = handle.wakeUp
+    while let action = rebalances.next(at: .now, isLeaving: leaveDeadline != nil, wakeUp: { wakeUp.signal() }) {
+      switch action {
+      case .announce(let change, let token): announce(change, token)
+      case .reportLate(let change):
         logger.warning(
           "Rebalance takes effect before the application has completed it",
-          metadata: [LogKeys.partitions: "\(first.change.list.partitions)"])
+          metadata: [LogKeys.partitions: "\(change.partitions)"])
+      case .commitStored: handle.commitStored()
+      case .apply(let change): apply(change)
       }
-      guard !mustWait() else { return }
-      // Not `first`: at its announcement, companion partitions were added to a revocation.
-      apply(rebalances.removeFirst())
     }
   }
 
-  /// Whether the first rebalance must wait for other members; see ``ClusterProfile/rebalanceDelay``.
-  ///
-  /// While it waits, the offsets that the application has stored are committed. An application without automatic commits
-  /// has committed before it completed the rebalance (`Rebalance.complete()`).
-  private mutating func mustWait() -> Bool {
-    guard delay != nil, case .revoke = rebalances[0].change.kind,
-      rebalances[0].ofCompanions == nil
-    else { return false }
-    guard let delayedUntil = rebalances[0].delayedUntil else {
-      rebalances[0].delayedUntil = .now + .milliseconds(500)
-      if configuration.autoCommitInterval != nil { handle.commitStored() }
-      return true
-    }
-    return delayedUntil > .now || (leaveDeadline == nil && isDelayed)
-  }
-
-  private mutating func announce() {
-    if rebalances[0].ofCompanions == nil { addCompanions() }
-    let partitions = rebalances[0].change.list.partitions
-    let wakeUp = handle.wakeUp
-    let state = Rebalance.State { wakeUp.signal() }
-    rebalances[0].state = state
-    rebalances[0].deadline = .now + configuration.rebalanceDeadline
-    let token = Rebalance(state: state, deadline: rebalances[0].deadline)
-    let kind = rebalances[0].change.kind
-    // A member that has lost its partitions does not keep others waiting.
-    if rebalances[0].ofCompanions == nil, kind != .lose {
-      delay?.begin(isAssignment: kind == .assign, isEmpty: partitions.isEmpty, at: .now)
-    }
-    switch kind {
-    case .assign:
-      continuation.yield(.assigned(partitions, token))
-    case .revoke:
-      disown(partitions)
-      continuation.yield(.revoked(partitions, token))
-    case .lose:
-      disown(partitions)
-      continuation.yield(.lost(partitions, token))
-    }
-  }
-
-  private mutating func apply(_ pending: Pending) {
-    let change = pending.change
-    let partitions = change.list.partitions
+  private mutating func announce(_ change: Rebalances.Change, _ token: Rebalance) {
     switch change.kind {
     case .assign:
-      own(partitions)
-      progress.add(partitions)
-    case .revoke, .lose: progress.remove(partitions)
+      continuation.yield(.assigned(change.partitions, token))
+    case .revoke:
+      disown(change.partitions)
+      continuation.yield(.revoked(change.partitions, token))
+    case .lose:
+      disown(change.partitions)
+      continuation.yield(.lost(change.partitions, token))
+    }
+  }
+
+  private mutating func apply(_ change: Rebalances.Change) {
+    switch change.kind {
+    case .assign:
+      own(change.partitions)
+      progress.add(change.partitions)
+    case .revoke, .lose: progress.remove(change.partitions)
     }
     do {
       try handle.apply(change)
     } catch {
       report(error)
     }
-    if let ofCompanions = pending.ofCompanions {
-      companions?.apply(ofCompanions)
-    } else if case .assign = change.kind {
-      companions?.own(partitions)
-    } else {
-      companions?.disown(partitions)
-    }
-    if case .assign = change.kind { lookUpProgress(of: partitions) }
-  }
-
-  /// Adds the companion partitions that go with revoked or lost ones.
-  private mutating func addCompanions() {
-    let change = rebalances[0].change
-    if case .assign = change.kind { return }
-    let partitions = change.list.partitions
-    guard let added = companions?.companions(of: partitions), !added.isEmpty else { return }
-    do {
-      rebalances[0].change.list = try PartitionList(partitions + added)
-    } catch {
-      report(error)
-    }
+    if case .assign = change.kind { lookUpProgress(of: change.partitions) }
   }
 
   /// Looks at the cluster when it is time, and begins the change of companion partitions that is due.
-  /// It must not be mistaken for the answer to a rebalance of the group, so it waits until there is none.
   private mutating func serveCompanions() {
-    guard companions != nil, leaveDeadline == nil else { return }
-    if let look = lookResult.take() {
-      companions?.endLook(look, at: .now)
-    }
-    if companions?.beginLook(at: .now) == true { look() }
-    guard rebalances.isEmpty, let change = companions?.nextChange() else { return }
-    do {
-      let list = try PartitionList(change.partitions)
-      rebalances.append(
-        Pending(change: .init(kind: change.isAssignment ? .assign : .revoke, list: list), ofCompanions: change))
-      advanceRebalance()
-    } catch {
-      report(error)
-    }
+    guard leaveDeadline == nil else { return }
+    if let look = lookResult.take() { rebalances.endLook(look, at: .now) }
+    if rebalances.beginLook(at: .now) { look() }
+    rebalances.addCompanionChange()
+    advanceRebalances()
   }
 
   /// Reads the numbers of partitions in the background.

@@ -1,5 +1,23 @@
-import Logging
+package import Logging
 import Synchronization
+
+/// The requests of a member to its group about offsets; `Consumer` makes them.
+package protocol GroupRequests: Sendable {
+  /// Commits offsets with their metadata; returns when the coordinator has them.
+  func commitToGroup(_ offsets: [PartitionOffset]) async throws(RDKafkaError)
+  /// The group's committed offsets with metadata; partitions without one are omitted.
+  func committedByGroup(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset]
+}
+
+/// The requests about the offsets of a group without members, which any client may make.
+package protocol PositionStore: Sendable {
+  /// Commits offsets with their metadata; returns when the coordinator has them, or throws after a timeout.
+  func commit(_ offsets: [PartitionOffset]) async throws(RDKafkaError)
+  /// Begins a commit whose end is not reported. Does not block.
+  func beginCommit(_ offsets: [PartitionOffset]) throws(RDKafkaError)
+  /// The committed offsets with metadata; partitions without one are omitted.
+  func committed(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset]
+}
 
 /// The offsets that were settled while the group took no commits, in a second group that never has members.
 ///
@@ -13,7 +31,7 @@ import Synchronization
 /// reset or mirrored, are ignored. The next commit to the group clears the entry, which would count again when somebody
 /// resets the group to its base. An entry says only that records are settled, so the loss of one repeats records and
 /// skips none.
-final class InterimOffsets: Sendable {
+package final class InterimOffsets: Sendable {
   /// The base of a partition of which the group has no position.
   private static let nothing: Int64 = -1
 
@@ -29,37 +47,62 @@ final class InterimOffsets: Sendable {
   }
 
   private let group: String
-  private let handle: Handle
-  private let timeout: Int32
+  private let store: any PositionStore
   private let logger: Logger
   private let state = Mutex(State())
 
-  /// Creates the second group's client without contacting a broker.
-  ///
-  /// - Throws: `configuration`, naming the key.
-  init(of configuration: ConsumerConfiguration, logger: Logger) throws(RDKafkaError) {
-    group = configuration.groupID + ".interim"
+  /// `group` is the name of the second group, and `store` asks it.
+  package init(group: String, store: any PositionStore, logger: Logger) {
+    self.group = group
+    self.store = store
     self.logger = logger
-    // Half of it: the members of the group wait for the answer before they read.
-    timeout = (configuration.commitTimeout / 2).timeoutMilliseconds
-    let properties = PropertySet(
-      required: configuration.client.commonProperties + [
-        Property("group.id", group), Property("enable.auto.commit", "false"),
-      ],
-      ifSupported: [Property("enable.metrics.push", "false")], further: configuration.client.silentProperties,
-      reserved: ConsumerConfiguration.reservedProperties, security: configuration.client.security)
-    handle = try Handle(kind: .consumer, properties: properties, events: 0, logsToQueue: false)
   }
 
+  // A member's requests.
+
+  /// Commits to the group, or keeps the offsets if it takes none; see `Consumer.commit`.
+  package func commit(_ offsets: [PartitionOffset], to group: some GroupRequests) async throws(RDKafkaError) {
+    do {
+      try await group.commitToGroup(offsets)
+    } catch {
+      switch error.code {
+      // After an outage, which librdkafka waits for, the member's session may be over and the group refuse its commits.
+      case .rebalancing, .timedOut, .unreachable:
+        // Partitions of a former member may have another owner, whose entries must not be replaced.
+        if !error.isOfFormerMember {
+          let unknown = partitionsWithoutBase(among: offsets)
+          // An answer may come now that did not when they were assigned. Without it their offsets are not kept.
+          if !unknown.isEmpty { do { _ = try await committed(unknown, by: group) } catch {} }
+          try await keep(offsets)
+        }
+      default: break
+      }
+      throw error
+    }
+    supersede(by: offsets)
+  }
+
+  /// The group's committed offsets, which later entries continue.
+  package func committed(
+    _ partitions: [TopicPartition], by group: some GroupRequests
+  ) async throws(RDKafkaError) -> [PartitionOffset] {
+    forget(partitions)
+    let committed = try await group.committedByGroup(partitions)
+    note(committed, of: partitions)
+    return committed
+  }
+
+  // Entries.
+
   /// Forgets what an earlier assignment of the partitions has told: another member may have owned them since.
-  func forget(_ partitions: [TopicPartition]) {
+  private func forget(_ partitions: [TopicPartition]) {
     state.withLock { state in
       for partition in partitions { (state.bases[partition], state.entries[partition]) = (nil, nil) }
     }
   }
 
   /// Notes the group's positions of the partitions; partitions without one are missing in `positions`.
-  func note(_ positions: [PartitionOffset], of partitions: [TopicPartition]) {
+  private func note(_ positions: [PartitionOffset], of partitions: [TopicPartition]) {
     state.withLock { state in
       for partition in partitions { state.bases[partition] = Self.nothing }
       for position in positions { state.bases[position.partition] = position.offset }
@@ -67,19 +110,19 @@ final class InterimOffsets: Sendable {
   }
 
   /// Notes that the group has these positions, and clears the entries that they supersede.
-  func supersede(by positions: [PartitionOffset]) {
+  private func supersede(by positions: [PartitionOffset]) {
     note(positions, of: [])
     let entries = state.withLock { state in positions.compactMap { state.entries.removeValue(forKey: $0.partition) } }
     guard !entries.isEmpty else { return }
     do {
-      try handle.beginCommit(entries.map { PartitionOffset(partition: $0.partition, offset: $0.offset) })
+      try store.beginCommit(entries.map { PartitionOffset(partition: $0.partition, offset: $0.offset) })
     } catch {
       logger.debug("Interim offsets were not cleared", metadata: [LogKeys.error: "\(error)"])
     }
   }
 
   /// The partitions of these offsets whose base is unknown: the question for it has failed.
-  func partitionsWithoutBase(among offsets: [PartitionOffset]) -> [TopicPartition] {
+  private func partitionsWithoutBase(among offsets: [PartitionOffset]) -> [TopicPartition] {
     state.withLock { state in state.isForbidden ? [] : offsets.map(\.partition).filter { state.bases[$0] == nil } }
   }
 
@@ -87,7 +130,7 @@ final class InterimOffsets: Sendable {
   /// those of partitions whose base is unknown, are left out.
   ///
   /// - Throws: `messageTooLarge`: an entry's metadata is longer than the offset's by its base.
-  func keep(_ offsets: [PartitionOffset]) async throws(RDKafkaError) {
+  private func keep(_ offsets: [PartitionOffset]) async throws(RDKafkaError) {
     let entries = state.withLock { state in
       state.isForbidden
         ? []
@@ -100,9 +143,7 @@ final class InterimOffsets: Sendable {
     }
     guard !entries.isEmpty else { return }
     do {
-      try await BlockingCalls.run { [handle, timeout] () throws(RDKafkaError) in
-        try handle.commit(entries, timeoutMilliseconds: timeout)
-      }
+      try await store.commit(entries)
     } catch {
       guard error.code != .messageTooLarge else { throw error }
       let wasKnown = state.withLock { state in
@@ -123,13 +164,11 @@ final class InterimOffsets: Sendable {
   /// The entries that continue the group's positions, as `note` was told them, with the metadata they were kept with.
   ///
   /// - Throws: `timedOut`, `unreachable`.
-  func kept(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
+  package func kept(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
     guard !state.withLock({ $0.isForbidden }) else { return [] }
     let entries: [PartitionOffset]
     do {
-      entries = try await BlockingCalls.run { [handle, timeout] () throws(RDKafkaError) in
-        try handle.committed(partitions, timeoutMilliseconds: timeout)
-      }
+      entries = try await store.committed(partitions)
     } catch {
       guard forbids(error) else { throw error }
       return []

@@ -1,31 +1,36 @@
 import Synchronization
 
 /// The application's position in each assigned partition, for the lag.
-final class Progress: Sendable {
+package final class Progress: Sendable {
   /// A nil position is not known yet: then all records in the partition count as lag.
   private let state = Mutex<[TopicPartition: Int64?]>([:])
+
+  package init() {}
 
   /// The next offset to settle of each assigned partition.
   var positions: [TopicPartition: Int64?] {
     state.withLock { $0 }
   }
 
+  /// Whether the partition is assigned.
+  package func contains(_ partition: TopicPartition) -> Bool { state.withLock { $0[partition] != nil } }
+
   /// Adds assigned partitions.
-  func add(_ partitions: [TopicPartition]) {
+  package func add(_ partitions: [TopicPartition]) {
     state.withLock { state in
       for partition in partitions { state[partition] = .some(nil) }
     }
   }
 
   /// Removes partitions that are no longer assigned.
-  func remove(_ partitions: [TopicPartition]) {
+  package func remove(_ partitions: [TopicPartition]) {
     state.withLock { state in
       for partition in partitions { state[partition] = nil }
     }
   }
 
   /// Takes over the group's committed positions.
-  func resumed(_ offsets: [PartitionOffset]) {
+  package func resumed(_ offsets: [PartitionOffset]) {
     state.withLock { state in
       for offset in offsets {
         if case .some(.none) = state[offset.partition] { state[offset.partition] = .some(offset.offset) }
@@ -34,9 +39,20 @@ final class Progress: Sendable {
   }
 
   /// Advances to the positions that the application has stored.
-  func stored(_ offsets: [PartitionOffset]) {
+  package func stored(_ offsets: [PartitionOffset]) {
     state.withLock { state in
       for offset in offsets where state[offset.partition] != nil { state[offset.partition] = .some(offset.offset) }
     }
+  }
+
+  /// The lag of each partition, from its first offset and the one after its last record; nil: they are unknown, and the
+  /// partition is omitted.
+  package func lag(watermarks: (TopicPartition) -> (low: Int64, high: Int64)?) -> [TopicPartition: Int64] {
+    var lag: [TopicPartition: Int64] = [:]
+    for (partition, position) in positions {
+      guard let (low, high) = watermarks(partition) else { continue }
+      lag[partition] = max(0, high - max(position ?? low, low))
+    }
+    return lag
   }
 }
