@@ -4,8 +4,8 @@
 /// bounds the wait for the application. Companion partitions change between the group's changes, and are added to its
 /// revocations; see ``CompanionPartitions``.
 ///
-/// Its driver feeds it the group's changes and looks at the cluster, and performs the actions of ``next(at:isLeaving:wakeUp:)``
-/// until there is none.
+/// Its driver feeds it the group's changes and looks at the cluster, and performs the actions of
+/// ``next(at:isLeaving:wakeUp:)`` until there is none.
 package struct Rebalances {
   /// A change of the partitions that a member reads.
   package struct Change: Hashable, Sendable {
@@ -99,10 +99,8 @@ package struct Rebalances {
   // Actions.
 
   /// The next action; nil if there is none before the application completes a change, or time passes.
-  ///
-  /// - Parameters:
-  ///   - isLeaving: Whether the member has begun to leave its group.
-  ///   - wakeUp: Called when the application completes the change that is announced.
+  /// `isLeaving`: whether the member has begun to leave its group. `wakeUp` is called when the application completes the
+  /// change that is announced.
   package mutating func next(
     at now: ContinuousClock.Instant, isLeaving: Bool, wakeUp: @escaping @Sendable () -> Void
   ) -> Action? {

@@ -31,6 +31,8 @@ package final class Accounts: @unchecked Sendable {
     var mayReturn = false
     /// When it last got a status record, and from which process: a dispatch that repeats it has one of its own.
     var status: (at: World.Time, by: String)?
+    /// Whether a log has lost a record of it, so that it need not end.
+    var isExcused = false
     /// Its place in the log, once it has one.
     var place: Int64?
   }
@@ -51,6 +53,8 @@ package final class Accounts: @unchecked Sendable {
   private let keepsOrder: Bool
   /// The longest time from post to end, in microseconds.
   private(set) var slowest: World.Time = 0
+  /// The partitions that have lost records, and where those ended that have lost their end.
+  private var losses: (partitions: Set<TopicPartition>, ends: [TopicPartition: Int64]) = ([], [:])
   private(set) var violations: [Violation] = []
   private(set) var counts = Counts()
 
@@ -100,7 +104,7 @@ package final class Accounts: @unchecked Sendable {
     guard accounts[id]?.isAccepted == false else { return }
     accounts[id]?.isAccepted = true
     counts.accepted += 1
-    if accounts[id]?.isConcluded == true { counts.concluded += 1 }
+    if accounts[id]?.isConcluded == true || accounts[id]?.isExcused == true { counts.concluded += 1 }
   }
 
   // What happens.
@@ -108,7 +112,7 @@ package final class Accounts: @unchecked Sendable {
   /// A record is in the log.
   func appended(_ partition: TopicPartition, _ offset: Int64, _ record: SimulatedCluster.Stored) {
     switch partition.topic {
-    case topics.sends: carry(partition, record)
+    case topics.sends: carry(partition, offset, record)
     case topics.status: takeStatus(record)
     case topics.deadLetter:
       counts.deadLettered += 1
@@ -147,23 +151,26 @@ package final class Accounts: @unchecked Sendable {
 
   private func note(_ id: SendID) { accounts[id]?.hasOutput = true }
 
-  private func carry(_ partition: TopicPartition, _ record: SimulatedCluster.Stored) {
+  private func carry(_ partition: TopicPartition, _ offset: Int64, _ record: SimulatedCluster.Stored) {
     var id: SendID?
+    // Offsets can be missing in a log.
+    while carried[partition]?.count ?? 0 < offset { carried[partition, default: []].append(nil) }
     // Deferred parts come back through the topic. A record that is none of them is a whole send.
     if let retry = try? RetryRecord.decode(record.value[...], recordTime: world.wall, now: world.wall) {
-      world.trace.note(world.now, "\(partition) \(carried[partition]?.count ?? 0) returns \(retry.send.id)")
+      world.trace.note(world.now, "\(partition) \(offset) returns \(retry.send.id)")
       noteReturn(retry.send.id)
     } else {
       do { id = try SendRequest.decode(record.value[...], recordTime: world.wall).id } catch {
         violate("unreadable send: \(error)")
       }
     }
-    if let id { world.trace.note(world.now, "\(partition) \(carried[partition]?.count ?? 0) is \(id)") }
+    if let id { world.trace.note(world.now, "\(partition) \(offset) is \(id)") }
     if let id, let account = accounts[id], account.place == nil {
-      accounts[id]?.place = Int64(carried[partition]?.count ?? 0)
+      accounts[id]?.place = offset
       counts.inLog += 1
     }
     carried[partition, default: []].append(id)
+    if offset < losses.ends[partition] ?? 0, let id { excuse(id) }
   }
 
   private func takeStatus(_ record: SimulatedCluster.Stored) {
@@ -178,11 +185,55 @@ package final class Accounts: @unchecked Sendable {
         counts.ended += 1
         slowest = max(slowest, world.now - account.postedAt)
         world.trace.note(world.now, "\(status.send) is \(status.state)")
-        if account.isAccepted { counts.concluded += 1 }
+        if account.isAccepted, !account.isExcused { counts.concluded += 1 }
       }
       accounts[status.send] = account
     } catch {
       violate("unreadable status: \(error)")
+    }
+  }
+
+  // Losses.
+
+  /// A log has lost records: its end, in an unclean election, or its oldest ones.
+  ///
+  /// Sends of which a record is lost need not end. Where the end was lost, others come to stand at offsets that were read
+  /// before: the product does not notice if its position is reached again before it reads, so those are excused, too. And
+  /// a client that notices may read the whole log once more.
+  func lost(_ partition: TopicPartition, _ entries: [SimulatedLog.Entry], isEnd: Bool) {
+    losses.partitions.insert(partition)
+    for entry in entries { if let id = send(of: entry.record, in: partition.topic) { excuse(id) } }
+    guard isEnd, let first = entries.first, let last = entries.last else { return }
+    losses.ends[partition] = max(losses.ends[partition] ?? 0, last.offset + 1)
+    if partition.topic == topics.sends {
+      carried[partition]?.removeSubrange(Int(first.offset)...)
+      for case let id? in carried[partition] ?? [] { accounts[id]?.mayReturn = true }
+    } else {
+      for id in accounts.keys { accounts[id]?.mayReturn = true }
+    }
+  }
+
+  private func excuse(_ id: SendID) {
+    guard let account = accounts[id], !account.isExcused else { return }
+    accounts[id]?.isExcused = true
+    accounts[id]?.mayReturn = true
+    if account.isAccepted, !account.isConcluded { counts.concluded += 1 }
+  }
+
+  /// The send that a record is about.
+  private func send(of record: SimulatedCluster.Stored, in topic: String) -> SendID? {
+    let value = record.value[...]
+    do {
+      if topic == topics.segments { return try SegmentRecord.decode(value, recordTime: world.wall).send.id }
+      if topic == topics.status { return try StatusRecord.decode(value).send }
+      guard topic == topics.sends || topics.retries.contains(where: { $0.name == topic }) else { return nil }
+      do { return try RetryRecord.decode(value, recordTime: world.wall, now: world.wall).send.id } catch {
+        // A whole send.
+        return try SendRequest.decode(value, recordTime: world.wall).id
+      }
+    } catch {
+      violate("unreadable record: \(error)")
+      return nil
     }
   }
 
@@ -196,11 +247,13 @@ package final class Accounts: @unchecked Sendable {
       return world.trace.note(world.now, "\(position.partition) goes back from \(start) to \(position.offset)")
     }
     guard position.offset <= carried.count else {
+      // A position from before the log has lost its end.
+      if losses.ends[position.partition] ?? 0 >= position.offset { return }
       return violate("\(position.partition) is committed beyond its end")
     }
     for offset in start..<position.offset {
       counts.checks += 1
-      if let id = carried[Int(offset)], accounts[id]?.hasOutput != true {
+      if let id = carried[Int(offset)], let account = accounts[id], !account.hasOutput, !account.isExcused {
         violate("\(position.partition) is committed to \(position.offset), but \(offset) (\(id)) has left nothing")
       }
     }
@@ -264,7 +317,7 @@ package final class Accounts: @unchecked Sendable {
 
   /// Whether the position of every partition is its end, or need not be.
   func hasPositions(_ position: (TopicPartition) -> Int64) -> Bool {
-    counts.deferred > 0 || carried.allSatisfy { partition, carried in position(partition) == carried.count }
+    counts.deferred > 0 || carried.allSatisfy { position($0) == $1.count || losses.partitions.contains($0) }
   }
 
   /// After all workers have ended in order: the position of every partition is its end, unless deferred parts come back.
@@ -273,14 +326,17 @@ package final class Accounts: @unchecked Sendable {
     for (partition, carried) in carried.sorted(by: { $0.key.partition < $1.key.partition }) {
       counts.checks += 1
       let position = position(partition)
-      if position != carried.count { violate("\(partition) ends at \(carried.count), and its position is \(position)") }
+      if position != carried.count, !losses.partitions.contains(partition) {
+        violate("\(partition) ends at \(carried.count), and its position is \(position)")
+      }
     }
   }
 
   /// At the end, long after the last fault: nothing waits any more.
   func finish(mayRepeat: Bool, longest: Duration?) {
     if let longest, slowest > World.Time(longest) { violate("a send has taken \(slowest / 1000) ms") }
-    for (id, account) in accounts.sorted(by: { $0.key < $1.key }) where account.isAccepted && !account.isConcluded {
+    for (id, account) in accounts.sorted(by: { $0.key < $1.key })
+    where account.isAccepted && !account.isConcluded && !account.isExcused {
       violate("send \(id) of \(account.send.acceptedAt) is accepted and has no end")
     }
     if !mayRepeat, counts.repeated > 0 { violate("\(counts.repeated) pushes are repeated without a fault") }

@@ -38,12 +38,27 @@ package struct Profile: Sendable {
   /// The rate of each broadcast; nil: none.
   package var maximumPerSecond: Int?
 
+  /// Whether workers have names that survive restarts: static members of their group.
+  package var isStatic = false
+  /// The share of appended batches behind which offsets are missing.
+  package var gaps = 0.0
+
   /// A kind of fault.
   package enum Fault: String, CaseIterable, Sendable {
     case crash, freeze, restart, addWorker, cut, clockStep, leaderLoss, registryOutage
     case serviceOutage, serviceSilence, credentialRefusal, throttling
     case registryFailOver, pause, cancellation
+    /// Two workers die within one session time; a second process gets a worker's name.
+    case twoDeaths, twin
+    case brokerDeath, coordinatorLoss, packetLoss, clockDrift
+    /// A log loses its end, or its oldest records, and with them sends.
+    case uncleanElection, retention
+
+    static let losses: Set<Fault> = [.uncleanElection, .retention]
   }
+
+  /// Whether logs lose records.
+  var losesRecords: Bool { !faults.isDisjoint(with: Fault.losses) }
 
   /// Whether the push services are in trouble in a run of this profile, so that first attempts wait.
   var disturbsServices: Bool {
@@ -52,13 +67,16 @@ package struct Profile: Sendable {
   }
 
   /// Whether quotas are kept: clocks that step and lost reservations shift them.
-  var keepsQuotas: Bool { faults.isDisjoint(with: [.clockStep, .registryFailOver]) }
+  var keepsQuotas: Bool { faults.isDisjoint(with: [.clockStep, .clockDrift, .registryFailOver]) }
 
   /// Whether a device that is called dead is unregistered soon.
   var unregistersDead: Bool {
     moves == 0 && registryFailures == 0
       && faults.isSubset(of: [.serviceOutage, .serviceSilence, .credentialRefusal, .throttling])
   }
+
+  /// Whether first attempts to a device are in the order of its sends.
+  var keepsOrder: Bool { !disturbsServices && !faults.contains(.uncleanElection) }
 
   /// Within which time each send comes to its end; nil: within its life.
   var longest: Duration? { mayRepeat ? nil : .seconds(5) }
@@ -70,10 +88,18 @@ package struct Profile: Sendable {
   package static let all: [Profile] = [
     Profile(name: "calm"),
     Profile(name: "deaths", faults: [.crash, .freeze, .restart, .addWorker, .cut]),
-    Profile(name: "kafka", faults: [.leaderLoss, .crash], doubt: 0.02),
+    Profile(name: "kafka", faults: [.leaderLoss, .crash, .twoDeaths], doubt: 0.02),
     Profile(
       name: "services", faults: [.serviceOutage, .serviceSilence, .credentialRefusal, .throttling], doubt: 0.01,
       glitches: 0.05, dead: 0.05),
+    Profile(
+      name: "elections", faults: [.brokerDeath, .coordinatorLoss, .uncleanElection, .retention, .crash], doubt: 0.01,
+      gaps: 0.05),
+    Profile(
+      name: "static-members", faults: [.crash, .freeze, .restart, .twoDeaths, .twin, .addWorker], isStatic: true),
+    Profile(
+      name: "networks", faults: [.cut, .packetLoss, .brokerDeath, .coordinatorLoss, .clockDrift, .clockStep],
+      doubt: 0.01),
     Profile(name: "registry", faults: [.registryOutage, .crash], registryFailures: 0.1),
     Profile(name: "broadcasts", tagged: 6_000, rate: 5, broadcastShare: 0.05, faults: [.crash, .freeze, .restart]),
     Profile("moving-devices", faults: [.crash, .serviceSilence, .throttling]) { profile in
@@ -95,7 +121,7 @@ package struct Profile: Sendable {
       (profile.tagged, profile.rate, profile.broadcastShare) = (4_000, 10, 0.02)
       profile.slowPushes = 0.02
     },
-    Profile("everything", faults: Set(Fault.allCases)) { profile in
+    Profile("everything", faults: Set(Fault.allCases).subtracting(Fault.losses)) { profile in
       (profile.tagged, profile.broadcastShare, profile.hubs, profile.moves) = (3_000, 0.01, 2, 2)
       (profile.doubt, profile.glitches, profile.dead) = (0.01, 0.02, 0.02)
       (profile.registryFailures, profile.registryLag, profile.staleLookUps) = (0.02, .milliseconds(500), 0.1)
@@ -112,10 +138,12 @@ package struct Profile: Sendable {
 
   package init(
     name: String, tagged: Int = 0, rate: Double = 20, broadcastShare: Double = 0, faults: Set<Fault> = [],
-    doubt: Double = 0, registryFailures: Double = 0, glitches: Double = 0, dead: Double = 0
+    doubt: Double = 0, registryFailures: Double = 0, glitches: Double = 0, dead: Double = 0, gaps: Double = 0,
+    isStatic: Bool = false
   ) {
     (self.name, self.tagged, self.rate, self.broadcastShare) = (name, tagged, rate, broadcastShare)
     (self.faults, self.doubt, self.registryFailures) = (faults, doubt, registryFailures)
     (self.glitches, self.dead) = (glitches, dead)
+    (self.gaps, self.isStatic) = (gaps, isStatic)
   }
 }

@@ -44,7 +44,7 @@ package final class Simulation: @unchecked Sendable {
       return [Platform.apns, .fcm].map { PushServiceModel($0, of: hub, in: world) }
     }
     configuration = WorkerProcess.configuration(profile, services: services)
-    let accounts = Accounts(in: world, topics: topics, keepsOrder: !profile.disturbsServices)
+    let accounts = Accounts(in: world, topics: topics, keepsOrder: profile.keepsOrder)
     self.accounts = accounts
     counting = Counting(topics, hubs: Set(services.map(\.hub)), accounts)
     promises = Promises(in: world, profile, limits: configuration) { accounts.violate($0) }
@@ -69,20 +69,25 @@ package final class Simulation: @unchecked Sendable {
     // The last commits, and sends whose callers were not answered yet.
     world.run(until: world.now + .seconds(10))
     // A worker that has died just before leaves its last commits to another, when its session is over.
-    world.run(until: world.now + .seconds(120)) { [self] in accounts.hasPositions(cluster.position) }
+    world.run(until: world.now + .seconds(120)) { [self] in accounts.hasPositions(position) }
     accounts.finish(mayRepeat: profile.mayRepeat, longest: profile.longest)
-    counting.finish(mayDiffer: profile.mayRepeat)
+    if !profile.losesRecords { counting.finish(mayDiffer: profile.mayRepeat) }
     for worker in workers { worker.stop() }
     world.run(until: world.now + .seconds(60)) { [self] in workers.allSatisfy(\.isOver) }
     if !workers.allSatisfy(\.isOver) { accounts.violate("a worker does not end") }
-    accounts.checkPositions(cluster.position)
+    accounts.checkPositions(position)
     var counts = accounts.counts
-    counts.checks += promises.checks + counting.checks
+    counts.checks += promises.checks + counting.checks + cluster.sharing.checks
     let report = Report(
       counts: counts, violations: accounts.violations, faults: faults,
       virtualTime: .microseconds(world.now), steps: world.steps, digest: world.trace.digest.value)
     world.stop()
     return report
+  }
+
+  /// The position of the workers' group.
+  private func position(_ partition: TopicPartition) -> Int64 {
+    cluster.position(partition, of: WorkerConfiguration().consumerGroup)
   }
 
   private func prepare() {
@@ -91,9 +96,15 @@ package final class Simulation: @unchecked Sendable {
     registry.behaviour.failures = profile.registryFailures
     registry.behaviour.latency.slow = profile.slowRequests
     (registry.behaviour.lag, registry.behaviour.stale) = (World.Time(profile.registryLag), profile.staleLookUps)
+    cluster.behaviour.gaps = profile.gaps
+    cluster.behaviour.knowsEpochs = world.happens(0.5)
+    cluster.sharing.violate = { [accounts] in accounts.violate($0) }
+    cluster.onLoss = { [accounts] in accounts.lost($0, $1, isEnd: $2) }
+    let losesRecords = profile.losesRecords
     cluster.onAppend = { [accounts, counting] in
       accounts.appended($0, $1, $2)
-      counting.appended($0, $1, $2)
+      // A ledger keeps what it has read of a log, and skips what has come to stand at the same offsets.
+      if !losesRecords { counting.appended($0, $1, $2) }
     }
     cluster.onCommit = { [accounts] in accounts.committed($0, $1, $2) }
     for service in services {
@@ -108,13 +119,15 @@ package final class Simulation: @unchecked Sendable {
 
   // Processes.
 
-  private func startWorker() {
+  /// Starts a worker, with the name of one before it or a new one.
+  private func startWorker(named instance: String? = nil) {
     started += 1
+    let instance = profile.isStatic ? instance ?? "instance\(started)" : nil
     world.trace.note(world.now, "worker\(started) starts")
     workers.append(
       WorkerProcess(
-        "worker\(started)", configuration, in: world, cluster: cluster, registry: registry, services: services,
-        topics: topics, accounts: accounts, promises: promises))
+        "worker\(started)", configuration, instance: instance, in: world, cluster: cluster, registry: registry,
+        services: services, topics: topics, accounts: accounts, promises: promises))
   }
 
   // Sends.
@@ -163,23 +176,22 @@ package final class Simulation: @unchecked Sendable {
     guard let service = world.element(of: services) else { return }
     let live = workers.filter { !$0.process.isDead && !$0.isOver }
     let worker = world.element(of: live)
+    let broker = SimulatedProcess.Peer.kafka[Int(world.random(0...Int64(SimulatedCluster.brokers - 1)))]
     switch fault {
     case .crash:
       trouble(worker)
       worker?.process.kill()
-      world.after(length / 4) { [self] in startWorker() }
+      world.after(length / 4) { [self] in startWorker(named: worker?.instance) }
     case .freeze:
       trouble(worker, for: length)
       worker?.process.freeze()
       world.after(length) { worker?.process.thaw() }
     case .restart:
       worker?.stop()
-      world.after(length / 4) { [self] in startWorker() }
+      world.after(length / 4) { [self] in replace(worker) }
     case .addWorker: if live.count < profile.workers * 2 { startWorker() }
     case .leaderLoss:
-      let topic = topics.all[Int(world.random(0...Int64(topics.all.count - 1)))]
-      let number = Int32(world.random(0...Int64(profile.partitions - 1)))
-      cluster.takeDown(TopicPartition(topic: topic, partition: number), for: length / 2)
+      cluster.elect(randomPartition(), after: length / 2)
     case .registryOutage: registry.takeDown(for: length)
     case .registryFailOver: registry.failOver(after: length / 10)
     case .pause: operators.pause(for: length)
@@ -190,10 +202,47 @@ package final class Simulation: @unchecked Sendable {
     case .throttling: disturb(service, .throttling, for: length)
     case .cut:
       trouble(worker, for: length)
-      let peers = SimulatedProcess.Peer.allCases
-      worker?.process.cut(from: peers[Int(world.random(0...Int64(peers.count - 1)))], for: length)
+      let peers = [SimulatedProcess.Peer.kafka, [broker], [.registry], [.services]]
+      for peer in peers[Int(world.random(0...3))] { worker?.process.cut(from: peer, for: length) }
     case .clockStep: worker?.process.clockOffset = world.random(-2_000...2_000)
+    case .clockDrift: worker?.process.setDrift(world.random(-5_000...5_000))
+    case .packetLoss:
+      trouble(worker, for: length)
+      for peer in SimulatedProcess.Peer.kafka { worker?.process.lose(0.3, to: peer, for: length) }
+    case .twoDeaths: twoDie(live, within: World.Time(ClusterProfile().sessionTimeout))
+    case .twin:
+      guard let worker, live.count < profile.workers * 2 else { break }
+      // The first one hears of it with its next heartbeat.
+      trouble(worker, for: World.Time(ClusterProfile().heartbeatInterval))
+      startWorker(named: worker.instance)
+    case .brokerDeath: cluster.takeDown(Int(world.random(0...Int64(SimulatedCluster.brokers - 1))), for: length)
+    case .coordinatorLoss:
+      cluster.moveCoordinator(of: cluster.group(WorkerConfiguration().consumerGroup), after: length / 8)
+    case .uncleanElection: cluster.elect(randomPartition(), after: length / 8, losing: Int(world.random(1...10)))
+    case .retention: cluster.delete(Int(world.random(1...100)), of: randomPartition())
     }
+  }
+
+  private func randomPartition() -> TopicPartition {
+    let topic = topics.all[Int(world.random(0...Int64(topics.all.count - 1)))]
+    return TopicPartition(topic: topic, partition: Int32(world.random(0...Int64(profile.partitions - 1))))
+  }
+
+  /// Two workers die within one session time, and others take their places.
+  private func twoDie(_ live: [WorkerProcess], within session: World.Time) {
+    for (place, worker) in live.shuffled(using: &world.chance).prefix(2).enumerated() {
+      world.after(place == 0 ? 0 : world.random(0...session)) { [self] in
+        trouble(worker)
+        worker.process.kill()
+        world.after(world.random(.milliseconds(100)...session)) { [self] in startWorker(named: worker.instance) }
+      }
+    }
+  }
+
+  /// Starts a worker in the place of one that ends in order; one with its name not before it has ended.
+  private func replace(_ worker: WorkerProcess?) {
+    guard let worker, worker.instance != nil, !worker.isOver else { return startWorker(named: worker?.instance) }
+    world.after(.seconds(1)) { [self] in replace(worker) }
   }
 
   private func trouble(_ worker: WorkerProcess?, for time: World.Time = 0) {

@@ -10,14 +10,18 @@ import Worker
 final class WorkerProcess: @unchecked Sendable {
   let process: SimulatedProcess
   private(set) var isOver = false
+  /// The name that its next process has, too; nil: a dynamic member of the group.
+  let instance: String?
   private let group: ServiceGroup
 
   init(
-    _ name: String, _ configuration: WorkerConfiguration, in world: World, cluster: SimulatedCluster,
-    registry: SimulatedRegistry, services: [PushServiceModel], topics: Topics, accounts: Accounts, promises: Promises
+    _ name: String, _ configuration: WorkerConfiguration, instance: String? = nil, in world: World,
+    cluster: SimulatedCluster, registry: SimulatedRegistry, services: [PushServiceModel], topics: Topics,
+    accounts: Accounts, promises: Promises
   ) {
     let process = SimulatedProcess(name, in: world)
     self.process = process
+    self.instance = instance
     let logger = Logger(label: name) { _ in SwiftLogNoOpLogHandler() }
     let client = KafkaClientConfiguration(bootstrapServers: "simulated", clientID: name)
     let producer = SimulatedProducer(of: process, to: cluster)
@@ -26,11 +30,11 @@ final class WorkerProcess: @unchecked Sendable {
       let connection = ServiceConnection(of: process, to: service, accounts, promises)
       senders[service.hub, default: [:]][service.platform] = connection
     }
+    var member = configuration.consumer(client: client, topics: topics)
+    member.instanceID = instance
+    let consumer = SimulatedConsumer(member, of: process, in: cluster, onDisown: { accounts.troubled(name) })
     let worker = Worker(
-      configuration: configuration,
-      consumer: SimulatedConsumer(
-        configuration.consumer(client: client, topics: topics), of: process, in: cluster,
-        onDisown: { accounts.troubled(name) }),
+      configuration: configuration, consumer: consumer,
       producer: producer, broadcastProducer: SimulatedProducer(of: process, to: cluster),
       registry: RegistryConnection(of: process, to: registry, promises), senders: senders, topics: topics,
       clock: process, delays: process, seed: world.chance.next(), logger: logger,
@@ -44,7 +48,7 @@ final class WorkerProcess: @unchecked Sendable {
     let services = group
     process.start { [weak self] in
       do { try await services.run() } catch {
-        if !process.isDead { accounts.violate("\(name) ends with an error: \(error)") }
+        if !process.isDead, !consumer.isFenced { accounts.violate("\(name) ends with an error: \(error)") }
       }
       self?.isOver = true
     }

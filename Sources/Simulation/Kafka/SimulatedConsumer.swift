@@ -1,8 +1,11 @@
 import FanfareCore
+import Logging
 import RDKafka
 import Worker
 
 /// The model of a consumer of one process: a member of a group that reads against credit.
+///
+/// The decisions of the product's consumer are its own: `Rebalances` with `CompanionPartitions`, and `InterimOffsets`.
 ///
 /// `@unchecked Sendable`: see `World`.
 final class SimulatedConsumer: StoringSource, @unchecked Sendable {
@@ -10,34 +13,34 @@ final class SimulatedConsumer: StoringSource, @unchecked Sendable {
   private let continuation: AsyncStream<ConsumerEvent>.Continuation
   private let process: SimulatedProcess
   private let cluster: SimulatedCluster
-  private let group: SimulatedGroup
   private let configuration: ConsumerConfiguration
+  private let member: SimulatedMember
+  private let interim: InterimOffsets?
+  private let progress = Progress()
+  private var rebalances: Rebalances
   private var credit = 0
   private var isPaused = false
-  /// The offset of the next record to read, of each partition that is read.
-  private var positions: [TopicPartition: Int64] = [:]
+  private var readers: [TopicPartition: Reader] = [:]
   /// The order in which partitions are read, so that each has its turn.
   private var order: [TopicPartition] = []
   private var isFetching = false
-  /// Changes that the application has not completed, the first of which it has been told.
-  private var changes: [Change] = []
   private var isLeaving = false
-  private var isExpelled = false
-  /// How often it has joined its group.
-  private var membership = 0
+  /// Whether another process has its instance's name.
+  private(set) var isFenced = false
   private var isOver = false
-  private var stored: [TopicPartition: Int64] = [:]
-  private var bases: [TopicPartition: Int64] = [:]
+  /// The stored positions, and whether each is committed.
+  private var stored: [TopicPartition: (offset: Int64, isCommitted: Bool)] = [:]
   private var ending: [CheckedContinuation<Void, Never>] = []
-
-  private struct Change {
-    enum Kind { case assign, revoke, lose }
-    let kind: Kind
-    let partitions: [TopicPartition]
-  }
-
   /// Told when it gives partitions away.
   private let onDisown: () -> Void
+
+  /// The place in a partition at which it reads.
+  private struct Reader {
+    /// The offset of the next record; nil while the coordinator or the leader is asked for it.
+    var position: Int64?
+    /// The leader epoch of the last record read, and that under which the position was last compared with the log.
+    var epochs: (read: Int32?, validated: Int32) = (nil, -1)
+  }
 
   init(
     _ configuration: ConsumerConfiguration, of process: SimulatedProcess, in cluster: SimulatedCluster,
@@ -47,68 +50,63 @@ final class SimulatedConsumer: StoringSource, @unchecked Sendable {
     self.configuration = configuration
     self.process = process
     self.cluster = cluster
-    group = cluster.group(configuration.groupID, topic: configuration.topics[0])
+    member = SimulatedMember(configuration, of: process, in: cluster)
+    rebalances = Rebalances(configuration)
+    let name = configuration.interimGroup
+    interim =
+      configuration.autoCommitInterval == nil
+      ? InterimOffsets(
+        group: name,
+        store: SimulatedInterimGroup(
+          group: cluster.group(name), process: process, cluster: cluster,
+          timeout: World.Time(configuration.commitTimeout / 2)),
+        logger: Logger(label: name) { _ in SwiftLogNoOpLogHandler() }) : nil
     (events, continuation) = AsyncStream.makeStream()
+    member.onChange = { [weak self] in self?.add($0) }
+    member.onFenced = { [weak self] in self?.fail() }
+    member.isBusy = { [weak self] in self.map { !$0.rebalances.isEmpty } ?? false }
   }
 
-  var name: String { process.name }
-  var sessionTimeout: World.Time { World.Time(configuration.sessionTimeout) }
   private var world: World { cluster.world }
-  /// Whether its heartbeats reach the coordinator.
-  var isReachable: Bool { !process.isDead && !process.isFrozen && !isOver && !process.cut.contains(.kafka) }
-  /// Whether partitions that it has to give back are not given back yet.
-  var isRevoking: Bool { changes.contains { $0.kind == .revoke } }
 
-  // Group.
+  // Rebalances.
 
-  /// The coordinator's answer: what the member is to read from now on, and what no more.
-  func change(assigned: [Int32], revoked: [Int32]) {
-    process.after(cluster.latency()) { [self] in
-      guard !isExpelled, !isOver else { return }
-      if !revoked.isEmpty { begin(Change(kind: .revoke, partitions: both(revoked))) }
-      if !assigned.isEmpty {
-        begin(Change(kind: .assign, partitions: assigned.map { partition(configuration.topics[0], $0) }))
-        if let companion = configuration.companionTopic {
-          begin(Change(kind: .assign, partitions: assigned.map { partition(companion, $0) }))
-        }
+  private func add(_ change: Rebalances.Change) {
+    guard !isOver else { return }
+    rebalances.add(change)
+    advance()
+  }
+
+  private func advance() {
+    guard !isOver else { return }
+    while let action = nextAction() {
+      switch action {
+      case .announce(let change, let token): announce(change, token)
+      case .reportLate: break
+      case .commitStored: commitStored()
+      case .apply(let change): apply(change)
       }
     }
+    guard rebalances.isEmpty else { return }
+    if isLeaving { giveBack() } else { member.advance() }
   }
 
-  /// The coordinator has removed the member. A member without answers finds that out by itself, when its session is over.
-  func expel() {
-    isExpelled = true
-    process.after(cluster.latency()) { [self] in
-      guard !isOver else { return }
-      changes.removeAll()
-      begin(Change(kind: .lose, partitions: Array(order)))
+  private func nextAction() -> Rebalances.Action? {
+    if rebalances.isEmpty, !isLeaving { rebalances.addCompanionChange() }
+    return rebalances.next(at: process.instant, isLeaving: isLeaving) { [weak self] in
+      guard let self else { return }
+      process.after(0) { [self] in advance() }
     }
   }
 
-  private func partition(_ topic: String, _ number: Int32) -> TopicPartition {
-    TopicPartition(topic: topic, partition: number)
+  /// Gives back what the member has before it leaves.
+  private func giveBack() {
+    let leading = order.filter { $0.topic == configuration.topics[0] }
+    if leading.isEmpty { end() } else { add(Rebalances.Change(kind: .revoke, partitions: leading)) }
   }
 
-  /// The partitions of the group's topic and of its companion.
-  private func both(_ numbers: [Int32]) -> [TopicPartition] {
-    numbers.map { partition(configuration.topics[0], $0) }
-      + (configuration.companionTopic.map { topic in numbers.map { partition(topic, $0) } } ?? [])
-  }
-
-  private func begin(_ change: Change) {
-    changes.append(change)
-    if changes.count == 1 { announce() }
-  }
-
-  private func announce() {
-    guard let change = changes.first else { return }
-    let completion = Once()
-    let complete: @Sendable () -> Void = { [self] in
-      guard completion.pass() else { return }
-      process.after(0) { [self] in apply(change) }
-    }
-    let token = Rebalance(onComplete: complete)
-    process.after(World.Time(configuration.rebalanceDeadline)) { complete() }
+  private func announce(_ change: Rebalances.Change, _ token: Rebalance) {
+    process.after(World.Time(configuration.rebalanceDeadline)) { [weak self] in self?.advance() }
     switch change.kind {
     case .assign: continuation.yield(.assigned(change.partitions, token))
     case .revoke:
@@ -120,41 +118,47 @@ final class SimulatedConsumer: StoringSource, @unchecked Sendable {
     }
   }
 
-  private func apply(_ change: Change) {
-    guard !changes.isEmpty else { return }
-    changes.removeFirst()
+  private func apply(_ change: Rebalances.Change) {
+    member.applied(change)
     switch change.kind {
     case .assign:
+      progress.add(change.partitions)
       for partition in change.partitions {
-        positions[partition] = group.positions[partition]?.offset ?? 0
+        readers[partition] = Reader()
         order.append(partition)
         cluster.watch(partition, by: self)
       }
-      fetchSoon()
-    case .revoke:
-      if isLeaving { return end() }
-      group.rebalance()
-    case .lose:
-      if isLeaving { return end() }
-      joinAgain()
+      resume(change.partitions)
+    case .revoke, .lose:
+      progress.remove(change.partitions)
+      if change.kind == .revoke { commitStored() }
+      for partition in change.partitions { stored[partition] = nil }
     }
-    announce()
+    lookForCompanions()
     fetchSoon()
   }
 
-  /// Joins the group as a new member, as soon as the coordinator can be reached.
-  private func joinAgain() {
-    guard !isOver else { return }
-    guard !process.cut.contains(.kafka) else { return process.after(.milliseconds(500)) { [self] in joinAgain() } }
-    isExpelled = false
-    membership += 1
-    group.join(self)
+  /// Looks at the numbers of partitions, if that is due.
+  private func lookForCompanions() {
+    guard let companion = configuration.companionTopic, rebalances.beginLook(at: process.instant) else { return }
+    let topics = (configuration.topics[0], companion)
+    let cluster = cluster
+    cluster.request(of: process, to: { [process] in cluster.anyBroker(for: process) }) { reply in
+      reply(
+        CompanionPartitions.Look(
+          leading: Int32(cluster.partitions(of: topics.0)), companion: Int32(cluster.partitions(of: topics.1))))
+    } answer: { [weak self] look in
+      guard let self else { return }
+      rebalances.endLook(look, at: process.instant)
+      if look == nil { process.after(.milliseconds(600)) { [weak self] in self?.lookForCompanions() } }
+      advance()
+    }
   }
 
   private func disown(_ partitions: [TopicPartition]) {
     onDisown()
     for partition in partitions {
-      positions[partition] = nil
+      readers[partition] = nil
       cluster.unwatch(partition, by: self)
     }
     order.removeAll(where: partitions.contains)
@@ -162,37 +166,68 @@ final class SimulatedConsumer: StoringSource, @unchecked Sendable {
 
   // Records.
 
+  /// Reads partitions from the group's positions on.
+  private func resume(_ partitions: [TopicPartition]) {
+    guard !partitions.isEmpty else { return }
+    member.ask { group, reply in
+      reply(partitions.compactMap { group.positions[$0] })
+    } answer: { [weak self] (positions: [PartitionOffset]?) in
+      guard let self else { return }
+      let open = partitions.filter { readers[$0] != nil && readers[$0]?.position == nil }
+      guard let positions else { return resume(open) }
+      progress.resumed(positions)
+      for partition in open {
+        let position = positions.first { $0.partition == partition }?.offset
+        if let position { readers[partition]?.position = position } else { reset(partition) }
+      }
+      fetchSoon()
+    }
+  }
+
+  /// Begins where a consumer without a position does.
+  private func reset(_ partition: TopicPartition) {
+    readers[partition]?.position = nil
+    let (cluster, start) = (cluster, configuration.start)
+    cluster.request(of: process, to: { cluster.leader(of: partition) }) { reply in
+      let log = cluster.log(partition)
+      reply(start == .earliest ? log?.start ?? 0 : log?.end ?? 0)
+    } answer: { [weak self] position in
+      guard let self, readers[partition] != nil else { return }
+      guard let position else { return reset(partition) }
+      world.trace.note(world.now, "\(process.name) reads \(partition) from \(position) on")
+      readers[partition]?.position = position
+      readers[partition]?.epochs.read = nil
+      fetchSoon()
+    }
+  }
+
   /// Asks for records, unless that has been asked already.
   func fetchSoon() {
     guard !isFetching, credit > 0, !order.isEmpty else { return }
     isFetching = true
-    process.after(cluster.latency()) { [self] in
+    process.after(world.random(cluster.behaviour.latency)) { [self] in
       isFetching = false
       fetch()
     }
   }
 
   private func fetch() {
-    guard !isOver, !isRevoking else { return }
-    guard !process.cut.contains(.kafka) else {
-      return process.after(.milliseconds(200)) { [self] in fetchSoon() }
-    }
+    guard !isOver, !rebalances.isRevoking else { return }
     var rest = min(credit, 500)
-    var hasMore = false
+    var (hasMore, mustRepeat) = (false, false)
     for isPausable in [false, true] where rest > 0 && !(isPausable && isPaused) {
       var batch: [ConsumedRecord] = []
       for partition in order where configuration.pausableTopics.contains(partition.topic) == isPausable && rest > 0 {
-        guard let position = positions[partition] else { continue }
-        let records = cluster.read(partition, from: position, limit: rest)
-        for (index, record) in records.enumerated() {
-          batch.append(
-            ConsumedRecord(
-              topic: partition.topic, partition: partition.partition, offset: position + Int64(index),
-              timestamp: record.timestamp, key: record.key.map { $0[...] }, value: record.value[...]))
+        guard let leader = cluster.leader(of: partition), process.reaches(.broker(leader)) else {
+          mustRepeat = true
+          continue
         }
-        positions[partition] = position + Int64(records.count)
+        let records = read(partition, limit: rest)
+        batch += records
         rest -= records.count
-        hasMore = hasMore || position + Int64(records.count) < cluster.end(of: partition)
+        if let position = readers[partition]?.position, let end = cluster.log(partition)?.end {
+          hasMore = hasMore || position < end
+        }
       }
       credit -= batch.count
       if !batch.isEmpty { continuation.yield(.records(batch)) }
@@ -201,7 +236,31 @@ final class SimulatedConsumer: StoringSource, @unchecked Sendable {
       order.removeFirst()
       order.append(first)
     }
-    if hasMore { fetchSoon() }
+    if hasMore { fetchSoon() } else if mustRepeat { process.after(.milliseconds(200)) { [self] in fetchSoon() } }
+  }
+
+  /// Reads the next records of a partition.
+  private func read(_ partition: TopicPartition, limit: Int) -> [ConsumedRecord] {
+    guard let reader = readers[partition], var position = reader.position, let log = cluster.log(partition) else {
+      return []
+    }
+    if cluster.behaviour.knowsEpochs, reader.epochs.validated < log.epoch {
+      readers[partition]?.epochs.validated = log.epoch
+      if let epoch = reader.epochs.read { position = min(position, log.end(of: epoch)) }
+    }
+    guard position <= log.end, position >= log.start else {
+      reset(partition)
+      return []
+    }
+    let entries = log.read(from: position, limit: limit)
+    readers[partition]?.position = entries.last.map { $0.offset + 1 } ?? log.end
+    if let epoch = entries.last?.epoch { readers[partition]?.epochs.read = epoch }
+    return entries.map { entry in
+      ConsumedRecord(
+        topic: partition.topic, partition: partition.partition, offset: entry.offset,
+        timestamp: entry.record.timestamp, key: entry.record.key.map { $0[...] }, value: entry.record.value[...],
+        leaderEpoch: cluster.behaviour.knowsEpochs ? entry.epoch : -1)
+    }
   }
 
   func grant(records: Int) {
@@ -215,83 +274,72 @@ final class SimulatedConsumer: StoringSource, @unchecked Sendable {
   }
 
   func lag() -> [TopicPartition: Int64] {
-    positions.reduce(into: [:]) { $0[$1.key] = cluster.end(of: $1.key) - $1.value }
+    progress.lag { [cluster] in cluster.log($0).map { ($0.start, $0.end) } }
   }
 
   // Positions.
-
-  /// A request to the coordinator and back.
-  private func ask<Value>(_ request: () throws(RDKafkaError) -> Value) async throws(RDKafkaError) -> Value {
-    do { try await process.pause(cluster.latency()) } catch { throw closed }
-    if process.cut.contains(.kafka) {
-      do { try await process.pause(World.Time(configuration.commitTimeout)) } catch { throw closed }
-      guard !process.cut.contains(.kafka) else {
-        throw RDKafkaError(code: .timedOut, message: "the coordinator does not answer")
-      }
-    }
-    guard !process.isDead, !isOver else { throw closed }
-    return try request()
-  }
 
   private var closed: RDKafkaError { RDKafkaError(code: .closed, message: "the consumer is closed") }
 
   func clusterID() async throws(RDKafkaError) -> String? { "simulated" }
 
   func committed(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
-    try await ask { [self] () throws(RDKafkaError) in
-      for partition in partitions { bases[partition] = group.positions[partition]?.offset }
-      return partitions.compactMap { group.positions[$0] }
-    }
+    guard let interim else { return try await committedByGroup(partitions) }
+    return try await interim.committed(partitions, by: self)
   }
 
   func kept(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
-    try await ask { [self] () throws(RDKafkaError) in
-      partitions.compactMap { partition in
-        group.interim[partition].flatMap { $0.base == bases[partition] ? $0.offset : nil }
-      }
-    }
+    try await interim?.kept(partitions) ?? []
   }
 
   func commit(_ offsets: [PartitionOffset]) async throws(RDKafkaError) {
-    // A request carries the member's identity at the moment it is made.
-    let membership = membership
-    try await ask { [self] () throws(RDKafkaError) in
-      guard group.isMember(self), !isExpelled, membership == self.membership else {
-        throw RDKafkaError(code: .rebalancing, message: "commit: unknown member", number: 25)
-      }
-      guard !group.isJoining(self) else {
-        for offset in offsets { group.keep(offset, base: bases[offset.partition]) }
-        throw RDKafkaError(code: .rebalancing, message: "commit: the member is joining its group again")
-      }
-      group.commit(offsets)
-      for offset in offsets { bases[offset.partition] = offset.offset }
-    }
+    if let interim { try await interim.commit(offsets, to: self) } else { try await commitToGroup(offsets) }
+    progress.stored(offsets)
   }
 
   func store(_ offsets: [PartitionOffset]) throws(RDKafkaError) {
+    let isFirst = stored.isEmpty
     for offset in offsets {
-      guard positions[offset.partition] != nil || isRevoking else {
+      guard progress.contains(offset.partition) else {
         throw RDKafkaError(code: .notAssigned, message: "\(offset.partition)")
       }
+      stored[offset.partition] = (offset.offset, false)
     }
-    if stored.isEmpty { process.after(.seconds(1)) { [self] in commitStored() } }
-    for offset in offsets { stored[offset.partition] = offset.offset }
+    progress.stored(offsets)
+    if isFirst { commitSoon() }
+  }
+
+  private func commitSoon() {
+    guard let interval = configuration.autoCommitInterval else { return }
+    process.after(World.Time(interval)) { [weak self] in
+      guard let self, !isOver, !stored.isEmpty else { return }
+      commitStored()
+      commitSoon()
+    }
   }
 
   private func commitStored() {
-    let offsets = stored.map { PartitionOffset(partition: $0.key, offset: $0.value) }.sorted {
-      $0.partition.description < $1.partition.description
+    let offsets = stored.filter { !$0.value.isCommitted }.map {
+      PartitionOffset(partition: $0.key, offset: $0.value.offset)
+    }.sorted { $0.partition.description < $1.partition.description }
+    // librdkafka's automatic commits avoid the time in which the member joins.
+    guard !offsets.isEmpty, !member.isJoining else { return }
+    let identity = member.identity
+    member.ask { group, reply in
+      reply(group.commit(offsets, of: identity))
+    } answer: { [weak self] (refusal: SimulatedGroup.Refusal??) in
+      guard let self, case .some(.none) = refusal else { return }
+      for offset in offsets where stored[offset.partition]?.offset == offset.offset {
+        stored[offset.partition]?.isCommitted = true
+      }
     }
-    stored = [:]
-    guard group.isMember(self), !isExpelled, !group.isJoining(self), !process.cut.contains(.kafka) else { return }
-    group.commit(offsets)
   }
 
   // Life.
 
   func run() async {
     guard !isOver else { return }
-    group.join(self)
+    member.start()
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         if isOver { continuation.resume() } else { ending.append(continuation) }
@@ -303,26 +351,119 @@ final class SimulatedConsumer: StoringSource, @unchecked Sendable {
 
   func close() async {
     guard !isOver else { return }
-    if !isLeaving {
-      isLeaving = true
-      begin(Change(kind: .revoke, partitions: order))
-    }
+    leave()
     await withCheckedContinuation { continuation in
       if isOver { continuation.resume() } else { ending.append(continuation) }
     }
   }
 
+  /// Another process has this one's name: the consumer ends with an error that no attempt of it mends.
+  private func fail() {
+    guard !isOver else { return }
+    world.trace.note(world.now, "\(process.name) is fenced")
+    isFenced = true
+    var error = SimulatedGroup.Refusal.fencedInstance.error("consumer")
+    error.isFatal = true
+    continuation.yield(.failed(error))
+    leave()
+  }
+
+  private func leave() {
+    guard !isLeaving else { return }
+    isLeaving = true
+    process.after(World.Time(configuration.closeTimeout)) { [weak self] in self?.end() }
+    advance()
+  }
+
   private func end() {
     guard !isOver else { return }
     isOver = true
-    if !process.isDead {
-      commitStored()
-      group.leave(self)
-    }
+    if !process.isDead { member.leave() }
     disown(order)
     continuation.finish()
     let waiters = ending
     ending = []
     for waiter in waiters { waiter.resume() }
+  }
+}
+
+extension SimulatedConsumer: GroupRequests {
+  func commitToGroup(_ offsets: [PartitionOffset]) async throws(RDKafkaError) {
+    guard !process.isDead, !isOver else { throw closed }
+    guard !member.isJoining else {
+      guard !member.hasLostAssignment else { throw .lostAssignment }
+      throw RDKafkaError(code: .rebalancing, message: "commit: the member is joining its group again")
+    }
+    let identity = member.identity
+    let refusal = try await ask(timeout: configuration.commitTimeout) { group, reply in
+      reply(group.commit(offsets, of: identity))
+    }
+    if let refusal { throw refusal.error("commit") }
+  }
+
+  func committedByGroup(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
+    try await ask(timeout: configuration.commitTimeout) { group, reply in
+      reply(partitions.compactMap { group.positions[$0] })
+    }
+  }
+
+  private func ask<Answer: Sendable>(
+    timeout: Duration, _ carryOut: @escaping (SimulatedGroup, @escaping (Answer) -> Void) -> Void
+  ) async throws(RDKafkaError) -> Answer {
+    let answer = try await process.answer(within: World.Time(timeout)) { member.ask(carryOut, answer: $0) }
+    guard !isOver else { throw closed }
+    return answer
+  }
+}
+
+/// The client of the group of `InterimOffsets`.
+///
+/// `@unchecked Sendable`: see `World`.
+private struct SimulatedInterimGroup: PositionStore, @unchecked Sendable {
+  let group: SimulatedGroup
+  let process: SimulatedProcess
+  let cluster: SimulatedCluster
+  let timeout: World.Time
+
+  func commit(_ offsets: [PartitionOffset]) async throws(RDKafkaError) {
+    let refusal = try await ask { group.store(offsets) }
+    if let refusal { throw refusal.error("commit") }
+  }
+
+  func beginCommit(_ offsets: [PartitionOffset]) throws(RDKafkaError) {
+    request({ group.store(offsets) }) { _ in }
+  }
+
+  func committed(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
+    try await ask { partitions.compactMap { group.positions[$0] } }
+  }
+
+  private func ask<Answer: Sendable>(_ carryOut: @escaping () -> Answer) async throws(RDKafkaError) -> Answer {
+    try await process.answer(within: timeout) { request(carryOut, answer: $0) }
+  }
+
+  private func request<Answer>(_ carryOut: @escaping () -> Answer, answer: @escaping (Answer?) -> Void) {
+    let (group, cluster) = (group, cluster)
+    cluster.request(of: process, to: { cluster.coordinator(of: group) }, { $0(carryOut()) }, answer: answer)
+  }
+}
+
+extension SimulatedProcess {
+  /// Suspends the caller until a request of the process is answered. Throws `timedOut` without an answer, and `closed`
+  /// when the caller is cancelled.
+  fileprivate func answer<Answer: Sendable>(
+    within timeout: World.Time, _ ask: (_ answer: @escaping (Answer?) -> Void) -> Void
+  ) async throws(RDKafkaError) -> Answer {
+    let result: Answer?
+    do {
+      result = try await answer { (deliver: @escaping (Answer?) -> Void) in
+        ask { if let answer = $0 { deliver(answer) } }
+        after(timeout) { deliver(nil) }
+      }
+    } catch {
+      throw RDKafkaError(code: .closed, message: "the consumer is closed")
+    }
+    guard let result else { throw RDKafkaError(code: .timedOut, message: "the coordinator does not answer") }
+    return result
   }
 }

@@ -14,15 +14,45 @@ final class SimulatedProcess: @unchecked Sendable {
   let executor: ProcessExecutor
   private(set) var isDead = false
   private(set) var isFrozen = false
-  /// How far its wall clock is ahead of the true time, in milliseconds.
+  /// How far its wall clock is ahead of the true time, in milliseconds, apart from its drift.
   var clockOffset: Int64 = 0
+  /// By how much its wall clock is too fast, in millionths, and since when.
+  private var drift: (rate: Int64, since: World.Time) = (0, 0)
   /// The peers that it cannot reach.
   private(set) var cut: Set<Peer> = []
+  private var links: [Peer: Link] = [:]
   private var onDeath: [() -> Void] = []
   private var onThaw: [() -> Void] = []
 
-  /// The systems that a process talks to.
-  enum Peer: String, CaseIterable { case kafka, registry, services }
+  /// The systems that a process talks to, each broker by itself.
+  enum Peer: Hashable, CustomStringConvertible {
+    case broker(Int), registry, services
+
+    /// All brokers of a cluster.
+    static let kafka = (0..<SimulatedCluster.brokers).map { Peer.broker($0) }
+    static let all = kafka + [.registry, .services]
+
+    var description: String {
+      switch self {
+      case .broker(let number): "broker \(number)"
+      case .registry: "the registry"
+      case .services: "the push services"
+      }
+    }
+  }
+
+  /// The connection to a peer.
+  private struct Link {
+    /// Until when nothing passes.
+    var cutUntil: World.Time = 0
+    /// The share of packets that are lost, until a time.
+    var loss = (share: 0.0, until: World.Time(0))
+    /// Before when nothing arrives, because something is under way.
+    var arrival: World.Time = 0
+  }
+
+  /// After how long a lost packet is sent again, the first time.
+  private static let retransmission: World.Time = .milliseconds(200)
 
   init(_ name: String, in world: World) {
     self.name = name
@@ -75,20 +105,68 @@ final class SimulatedProcess: @unchecked Sendable {
     for action in actions { action() }
   }
 
-  /// Cuts the network between the process and others for a while.
+  // Network.
+
+  /// Cuts the network between the process and another for a while.
   func cut(from peer: Peer, for time: World.Time) {
     cut.insert(peer)
+    links[peer, default: Link()].cutUntil = max(links[peer]?.cutUntil ?? 0, world.now + time)
     world.trace.note(world.now, "\(name) is cut off from \(peer) for \(time / 1000) ms")
-    world.after(time) { [self] in cut.remove(peer) }
+    world.after(time) { [self] in
+      if links[peer]?.cutUntil ?? 0 <= world.now { cut.remove(peer) }
+    }
   }
+
+  /// Loses a share of the packets between the process and another for a while. A connection sends them again, later and
+  /// later.
+  func lose(_ share: Double, to peer: Peer, for time: World.Time) {
+    links[peer, default: Link()].loss = (share, world.now + time)
+    world.trace.note(world.now, "\(name) loses packets to \(peer) for \(time / 1000) ms")
+  }
+
+  func reaches(_ peer: Peer) -> Bool { !cut.contains(peer) }
+
+  /// How long the next message takes to the peer or back. Messages of a connection arrive in their order.
+  func trip(to peer: Peer, _ latency: ClosedRange<World.Time>) -> World.Time {
+    var link = links[peer] ?? Link()
+    var delay = world.random(latency)
+    var pause = Self.retransmission
+    while world.now < link.loss.until, world.happens(link.loss.share), pause < .seconds(10) {
+      delay += pause
+      pause *= 2
+    }
+    link.arrival = max(link.arrival, world.now + delay)
+    links[peer] = link
+    return link.arrival - world.now
+  }
+
+  // Time.
+
+  /// Lets the wall clock go too fast, or too slowly, from now on.
+  func setDrift(_ millionths: Int64) {
+    clockOffset += drifted
+    drift = (millionths, world.now)
+    world.trace.note(world.now, "\(name)'s clock drifts by \(millionths) millionths")
+  }
+
+  private var drifted: Int64 { (world.now - drift.since) / 1000 * drift.rate / 1_000_000 }
+
+  /// The moment as a reading of the process's clock of intervals.
+  var instant: ContinuousClock.Instant { world.beginning + .microseconds(world.now) }
 
   /// Suspends the caller, a task of this process, for a while. Throws `CancellationError` when it is cancelled.
   func pause(_ delay: World.Time) async throws {
-    let sleeper = Sleeper()
-    try await withTaskCancellationHandler {
+    try await answer { deliver in after(delay) { deliver(()) } }
+  }
+
+  /// Suspends the caller, a task of this process, until `deliver` is called, which counts once. Throws
+  /// `CancellationError` when it is cancelled.
+  func answer<Answer: Sendable>(_ ask: (_ deliver: @escaping (Answer) -> Void) -> Void) async throws -> Answer {
+    let sleeper = Sleeper<Answer>()
+    return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
         sleeper.begin(continuation)
-        after(delay) { sleeper.end(.success(())) }
+        ask { sleeper.end(.success($0)) }
       }
     } onCancel: {
       sleeper.end(.failure(CancellationError()))
@@ -96,16 +174,16 @@ final class SimulatedProcess: @unchecked Sendable {
   }
 }
 
-/// A suspended task, which either the clock or its cancellation wakes.
-private final class Sleeper: Sendable {
+/// A suspended task, which either an answer or its cancellation wakes.
+private final class Sleeper<Answer: Sendable>: Sendable {
   private enum State {
     case created, over
-    case asleep(CheckedContinuation<Void, any Error>)
+    case asleep(CheckedContinuation<Answer, any Error>)
   }
 
   private let state = Mutex(State.created)
 
-  func begin(_ continuation: CheckedContinuation<Void, any Error>) {
+  func begin(_ continuation: CheckedContinuation<Answer, any Error>) {
     let isOver = state.withLock { state in
       if case .over = state { return true }
       state = .asleep(continuation)
@@ -114,7 +192,7 @@ private final class Sleeper: Sendable {
     if isOver { continuation.resume(throwing: CancellationError()) }
   }
 
-  func end(_ result: Result<Void, any Error>) {
+  func end(_ result: Result<Answer, any Error>) {
     let former = state.withLock { state in
       defer { state = .over }
       return state
@@ -125,7 +203,7 @@ private final class Sleeper: Sendable {
 
 /// The wall clock of a process.
 extension SimulatedProcess: WallClock {
-  func now() -> UnixTime { world.wall + .milliseconds(clockOffset) }
+  func now() -> UnixTime { world.wall + .milliseconds(clockOffset + drifted) }
 }
 
 /// The clock of a process's delays.

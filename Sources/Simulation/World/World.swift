@@ -32,6 +32,8 @@ final class World: @unchecked Sendable {
   /// Decides on everything that is left to chance.
   var chance: SplitMix64
   let trace: Trace
+  /// Its beginning as a reading of the clock of intervals; only differences to it matter.
+  let beginning = ContinuousClock.now
   private let thread = pthread_self()
   private var events = Heap<Event>()
   private var scheduled: UInt64 = 0
