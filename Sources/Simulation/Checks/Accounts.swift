@@ -42,13 +42,15 @@ package final class Accounts: @unchecked Sendable {
   private var accounts: [SendID: Account] = [:]
   /// The sends that the records of each partition carry, by offset; nil: no whole send.
   private var carried: [TopicPartition: [SendID?]] = [:]
+  /// The deferred parts that have come back.
+  private var returned: Set<SendID> = []
   private var pushes: [PushID: Int] = [:]
   /// The process that has last handed a push over, and when.
   private var handOvers: [PushID: (process: String, at: World.Time)] = [:]
   /// By handle and user: the place in the log of the latest send whose push was first handed over.
   private var latest: [String: Int64] = [:]
-  /// When a process last died, froze, was cut off or gave partitions away, and until when its commits may have failed.
-  private var troubles: [String: (since: World.Time, until: World.Time)] = [:]
+  /// When a process died, froze, was cut off or gave partitions away, and until when its commits may have failed.
+  private var troubles: [String: [ClosedRange<World.Time>]] = [:]
   /// Whether first attempts are in the order of the log: not while a push service is in trouble.
   private let keepsOrder: Bool
   /// The longest time from post to end, in microseconds.
@@ -159,6 +161,8 @@ package final class Accounts: @unchecked Sendable {
     if let retry = try? RetryRecord.decode(record.value[...], recordTime: world.wall, now: world.wall) {
       world.trace.note(world.now, "\(partition) \(offset) returns \(retry.send.id)")
       noteReturn(retry.send.id)
+      // A pump that gives its partition away before it can commit leaves the same part to its successor.
+      if !returned.insert(retry.identity).inserted { accounts[retry.send.id]?.mayReturn = true }
     } else {
       do { id = try SendRequest.decode(record.value[...], recordTime: world.wall).id } catch {
         violate("unreadable send: \(error)")
@@ -261,15 +265,17 @@ package final class Accounts: @unchecked Sendable {
 
   /// A process is in trouble for a while: others may repeat what it did shortly before, and since.
   func troubled(_ process: String, for time: World.Time = 0) {
-    let until = world.now + time + Self.commitPatience
-    if let former = troubles[process], world.now <= former.until {
-      troubles[process]?.until = max(former.until, until)
-    } else {
-      troubles[process] = (world.now, until)
-    }
+    troubles[process, default: []].append(world.now...world.now + time + Self.commitPatience)
   }
 
-  private func isTroubled(_ process: String) -> Bool { world.now <= troubles[process]?.until ?? -1 }
+  private func isTroubled(_ process: String) -> Bool {
+    troubles[process]?.contains { $0.contains(world.now) } == true
+  }
+
+  /// Whether the process is in trouble at that moment, or before a commit would follow.
+  private func isTroubled(_ process: String, since moment: World.Time) -> Bool {
+    troubles[process]?.contains { $0.overlaps(moment...moment + Self.commitPatience) } == true
+  }
 
   /// The send of a push, whose payload is the send's id.
   func send(of push: Push) -> SendRequest? {
@@ -286,10 +292,11 @@ package final class Accounts: @unchecked Sendable {
     }
     let former = handOvers.updateValue((process, world.now), forKey: push.id)
     if let former {
-      // A send that ended long before the trouble of those who pushed and ended it is covered by a commit. A process
-      // in trouble may not know yet that another one has taken over.
+      // A send is covered by a commit soon after its end, unless those who pushed and ended it are in trouble then. A
+      // process in trouble may not know yet that another one has taken over.
       if !account.mayReturn, !isTroubled(process), account.isConcluded, let end = account.status, end.at >= former.at,
-        [former.process, end.by].allSatisfy({ end.at + Self.commitPatience < troubles[$0]?.since ?? .max })
+        end.at + Self.commitPatience < world.now,
+        !isTroubled(former.process, since: end.at), !isTroubled(end.by, since: end.at)
       {
         violate("\(push.id) of \(send) is pushed again by \(process), long after its end")
       }
