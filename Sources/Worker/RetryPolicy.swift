@@ -37,6 +37,9 @@ package struct RetryPolicy: Hashable, Sendable {
       return history
     }
 
+    /// Whether it was held after its last attempt.
+    var isHeld: Bool { attempts > 0 && attempts == heldAttempts }
+
     fileprivate var countedAttempts: Int { attempts - heldAttempts }
     fileprivate var givenUp: DeviceResult.Outcome { wasUnanswered ? .unconfirmed : .failed }
   }

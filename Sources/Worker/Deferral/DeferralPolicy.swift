@@ -27,8 +27,7 @@ struct DeferralPolicy: Sendable {
   /// The rate, in pushes per second, at which deferred pushes of a stopped platform come back, only to be deferred
   /// again. Each one costs Kafka two more records.
   private static let returnRate = 100
-  /// The highest rate of returns, so that no push returns long after the outage. Pushes that had no room after the
-  /// outage return at this rate.
+  /// The highest rate of returns, so that no push returns long after the outage.
   private static let highestReturnRate = 1000
   /// The assumed time between successive pushes to one device when the service works.
   private static let answerTime = Duration.milliseconds(50)
@@ -36,11 +35,6 @@ struct DeferralPolicy: Sendable {
   private static let longestLastDelay = Duration.seconds(60)
   /// How long before its expiry a push stops waiting for older ones.
   static let lastCall = Duration.seconds(2)
-  /// How often to check a push that waits in memory if no push before it ends, in milliseconds.
-  /// Pushes that never end are rare.
-  static let patience: Int64 = 10_000
-  /// The same for a push that the order does not remember, and that therefore gets no wake-up.
-  static let shortPatience: Int64 = 250
 
   private let topics: Topics
   let longestRest: Duration
@@ -82,24 +76,15 @@ struct DeferralPolicy: Sendable {
 
   /// How long to defer a push that waits for its platform; nil: it would expire even so.
   ///
-  /// Pushes to one device come back in their order, each a short gap behind the one before it
-  /// (`DeferredOrder.Place.dueBefore`): a push that met an older one still deferred would have to be deferred again.
-  /// While the platform is stopped, a push stays away for at least a round: the time in which all waiting pushes come
-  /// back once. A push that would expire before its turn comes back earlier, and more often as its expiry approaches.
+  /// While the platform is stopped, a push stays away for a round: the time in which all waiting pushes come back once.
+  /// It comes back behind the push `before` it to the same device, if there is one that is away until that uptime. A
+  /// push that would expire before its turn comes back earlier, and more often as its expiry approaches.
   func outageDelay(
-    _ lane: borrowing PlatformLane, _ place: DeferredOrder.Place?, isBroadcast: Bool, life: Duration, at now: Moment
+    _ lane: borrowing PlatformLane, before: Int64?, isBroadcast: Bool, life: Duration, at now: Moment
   ) -> Duration? {
-    let round = max(shortest, min(timeOfRound(lane, isBroadcast: isBroadcast, at: now), Self.longestDelay))
-    var delay = round
-    if let place, let before = place.dueBefore {
-      // The pushes of a device share the round, but follow one another closely when they are few.
-      let gap =
-        lane.isStopped
-        ? min(round / place.count, .seconds(1) / Self.returnRate * lane.order.deviceCount) : Self.answerTime
-      let away = Duration.milliseconds(before - now.uptime)
-      let behind = min(away + gap, max(away, round * 2), Self.longestDelay)
-      delay = max(lane.isStopped && place.isRemembered ? round : shortest, behind)
-    }
+    let round = lane.isStopped ? timeOfRound(lane, isBroadcast: isBroadcast, at: now) : .zero
+    let behind = before.map { .milliseconds($0 - now.uptime) + Self.answerTime } ?? .zero
+    let delay = max(shortest, min(max(round, behind), Self.longestDelay))
     let remaining = life - Self.lastCall
     if delay + lateness(of: delay) < remaining { return delay }
     // Late in its life, and rarely: whenever the service comes back, the push gets one more attempt.
@@ -107,34 +92,15 @@ struct DeferralPolicy: Sendable {
     return last + lateness(of: last) < remaining ? last : nil
   }
 
-  /// How long it takes until all pushes that wait for the platform have come back once.
-  ///
-  /// After the outage they come back at the highest rate. During it they come back at `returnRate`, or faster if the
-  /// round would take longer than half of the outage so far, but never above the highest rate. The order does not count
-  /// pushes of broadcasts: their round is half of the outage.
+  /// How long it takes until all pushes that wait for a stopped platform have come back once: at `returnRate`, or
+  /// faster if that would take longer than half of the outage so far, but never above the highest rate. The order does
+  /// not count pushes of broadcasts: their round is half of the outage.
   private func timeOfRound(_ lane: borrowing PlatformLane, isBroadcast: Bool, at now: Moment) -> Duration {
     let count = lane.order.count
-    func time(at rate: Int) -> Duration { .seconds(count) / rate }
-    guard lane.isStopped else { return time(at: Self.highestReturnRate) }
     let half = Duration.milliseconds(now.uptime - lane.breaker.openedAt) / 2
-    if isBroadcast { return half }
     // A full order does not know how many pushes wait.
-    return max(time(at: Self.highestReturnRate), lane.order.isFull ? half : min(time(at: Self.returnRate), half))
-  }
-
-  /// How many older pushes to a device may precede a push that waits in memory; nil: any number.
-  ///
-  /// None while the platform is stopped or reading has run far ahead. With half of the room taken, the devices share
-  /// the other half: each keeps its oldest pushes in memory, so that returning pushes find the ones they wait for. With
-  /// three quarters taken, only pushes that are already in memory (`isHere`) stay, until the next check.
-  func longestQueue(
-    _ lane: borrowing PlatformLane, isHere: Bool, isFarBehind: Bool, held: HeldMemory, typical: RecordSizeEstimate,
-    limits: WorkerConfiguration.Limits
-  ) -> Int? {
-    if lane.isStopped || isFarBehind || (held.exceeds(quarters: 3, of: limits) && !isHere) { return 0 }
-    guard held.exceeds(quarters: 2, of: limits) else { return nil }
-    let half = min(limits.maximumRecords, typical.records(in: limits.maximumBytes)) / 2
-    return max(1, half / max(1, lane.order.deviceCount))
+    if isBroadcast || lane.order.isFull { return half }
+    return max(.seconds(count) / Self.highestReturnRate, min(.seconds(count) / Self.returnRate, half))
   }
 
   // Pauses.
@@ -170,10 +136,9 @@ struct DeferralPolicy: Sendable {
 extension WorkItem {
   /// The item's push to a device as `DeferredOrder` knows it; nil if the order does not apply to it.
   ///
-  /// The order remembers the sends to one user, because they share a record key, so that one worker has them all.
-  /// Pushes of other sends only wait for those. `isRemembered`: nil for these others, too.
-  func orderedPush(_ index: Int, isRemembered: Bool = true) -> DeferredOrder.Push? {
-    guard let send, !isBroadcast, !isRemembered || send.audience.isOneUser else { return nil }
+  /// It applies to the sends to one user: they share a record key, so one worker has them all.
+  func orderedPush(_ index: Int) -> DeferredOrder.Push? {
+    guard let send, !isBroadcast, send.audience.isOneUser else { return nil }
     return DeferredOrder.Push(
       id: send.identity, acceptedAt: send.acceptedAt, device: devices[index].target.registration)
   }

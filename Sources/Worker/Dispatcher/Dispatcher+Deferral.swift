@@ -14,9 +14,7 @@ import RDKafka
 extension Dispatcher {
   /// How many pushes a stopped platform keeps in memory as probes.
   private static let probesKept = 4
-  /// How many refused pushes it keeps as well: only this worker knows that they were refused.
-  private static let refusedKept = 64
-  /// An item with more devices than this keeps only one refused device.
+  /// An item with more devices than this keeps none: it takes the room of many.
   private static let mostDevicesKept = 16
 
   /// Defers a device. The item settles with its last open device.
@@ -64,9 +62,9 @@ extension Dispatcher {
   /// How long to defer a push that waits for its platform: see `DeferralPolicy`.
   func outageDelay(of slot: Int, _ index: Int) -> Duration? {
     let sender = items[slot].devices[index].sender
-    let place = items[slot].orderedPush(index).map { lanes[sender].place(of: $0, at: now.uptime) }
     return deferral.outageDelay(
-      lanes[sender], place, isBroadcast: items[slot].isBroadcast, life: items[slot].expiresAt - now.wall, at: now)
+      lanes[sender], before: before(slot, index)?.due, isBroadcast: items[slot].isBroadcast,
+      life: items[slot].expiresAt - now.wall, at: now)
   }
 
   // The order of deferred pushes.
@@ -83,7 +81,7 @@ extension Dispatcher {
   mutating func forgetOrder(_ slot: Int, _ index: Int) {
     let sender = items[slot].devices[index].sender
     guard sender >= 0, !lanes[sender].order.isEmpty, let push = items[slot].orderedPush(index) else { return }
-    if let next = lanes[sender].forget(push, at: now.uptime) { stopWaiting(next) }
+    if let next = lanes[sender].forget(push, at: now.uptime) { wake(next) }
   }
 
   /// Changes the due time of the push if an outage delays it.
@@ -110,55 +108,50 @@ extension Dispatcher {
     }
   }
 
-  /// Queues a waiting push again: no older push is left, or it must be checked.
-  mutating func stopWaiting(_ ticket: Ticket) {
-    guard items.phase(of: ticket) == .waiting else { return }
-    items[ticket.slot][device: ticket.device].enqueue()
-    lanes[items[ticket.slot].devices[ticket.device].sender].enqueue(ticket)
-  }
-
   /// Delays a push that would precede an older one to the same device. Returns whether it does.
+  ///
+  /// It rests until the older one has ended, if that is here or comes back soon; otherwise it is deferred behind it.
   mutating func waitsItsTurn(_ ticket: Ticket) -> Bool {
     let (slot, index) = (ticket.slot, ticket.device)
     let sender = items[slot].devices[index].sender
-    let queue = longestQueue(of: sender, isHere: false)
-    let older = older(than: slot, index, limit: max(1, queue.map { $0 + 1 } ?? 1))
     let life = items[slot].expiresAt - now.wall
     // Better before an older one than never. An expired push ends at once.
-    guard older > 0, life > (lanes[sender].isStopped ? .zero : DeferralPolicy.lastCall) else { return false }
-    if let queue, older > queue, let delay = outageDelay(of: slot, index) {
+    guard let before = before(slot, index), life > (lanes[sender].isStopped ? .zero : DeferralPolicy.lastCall)
+    else { return false }
+    let longest = deferral.longestRest.milliseconds
+    // With half of the room taken, only pushes stay that have all before them here, so that these find room.
+    let comesSoon =
+      before.due - now.uptime <= longest && !items.held.exceeds(quarters: 2, of: configuration.limits)
+    if !(before.isHere || comesSoon) || mayKeepNoneWaiting(sender), let delay = outageDelay(of: slot, index) {
       deferInOrder(slot, index, for: delay)
       return true
     }
-    items[slot][device: index].wait()
-    let limit = min(
-      DeferralPolicy.patience, max(life - DeferralPolicy.lastCall, .milliseconds(1)).milliseconds)
-    let isKnown = remember(slot, index, due: now.uptime + limit, waiting: ticket)
-    lanes[sender].wait(ticket, until: now.uptime + (isKnown ? limit : min(limit, DeferralPolicy.shortPatience)))
-    passFirstAttempt(slot, index)
+    let due = now.uptime + min(longest, max((life - DeferralPolicy.lastCall).milliseconds, 1))
+    guard remember(slot, index, due: due, waiting: ticket) else { return false }
+    rest(ticket, until: due)
     return true
   }
 
-  /// Checks the pushes that wait for older ones.
-  /// Those without room or with a stopped platform are queued, and so will be deferred.
+  /// Whether pushes that wait for older ones are deferred instead: the platform is stopped, or room is short.
+  private func mayKeepNoneWaiting(_ sender: Int) -> Bool {
+    lanes[sender].isStopped || partitions.spans.isFarBehind || items.held.isShortOfRoom(configuration.limits)
+  }
+
+  /// Looks again at the pushes that wait for older ones: whether those have come back in time, and whether there still
+  /// is room to wait.
   mutating func sweepOrder() {
     for sender in lanes.indices where !lanes[sender].order.isEmpty {
-      for ticket in lanes[sender].forgetOverdue(at: now.uptime) { stopWaiting(ticket) }
-      guard let queue = longestQueue(of: sender, isHere: true) else { continue }
-      for ticket in lanes[sender].takeWaiting(behind: queue) { stopWaiting(ticket) }
+      for ticket in lanes[sender].forgetOverdue(at: now.uptime) { wake(ticket) }
+      guard mayKeepNoneWaiting(sender) else { continue }
+      for ticket in lanes[sender].takeWaiting() { wake(ticket) }
     }
   }
 
-  private func longestQueue(of sender: Int, isHere: Bool) -> Int? {
-    deferral.longestQueue(
-      lanes[sender], isHere: isHere, isFarBehind: partitions.spans.isFarBehind, held: items.held,
-      typical: items.credit.typicalSize, limits: configuration.limits)
-  }
-
-  /// How many pushes precede this one to the device, up to `limit`.
-  private func older(than slot: Int, _ index: Int, limit: Int) -> Int {
-    guard let push = items[slot].orderedPush(index, isRemembered: false) else { return 0 }
-    return lanes[items[slot].devices[index].sender].older(than: push, at: now.uptime, limit: limit)
+  /// The nearest older push to the device; nil: none is before this one.
+  private func before(_ slot: Int, _ index: Int) -> DeferredOrder.Before? {
+    let sender = items[slot].devices[index].sender
+    guard !lanes[sender].order.isEmpty, let push = items[slot].orderedPush(index) else { return nil }
+    return lanes[sender].before(push, at: now.uptime)
   }
 
   // Sweeps.
@@ -167,7 +160,7 @@ extension Dispatcher {
   /// A few, each to another device, stay as probes.
   ///
   /// Probes go in the order of arrival, whatever their age. If the oldest send went first, those behind it would stay
-  /// for the whole outage and hold the positions of their partitions. Refused pushes follow the probes.
+  /// for the whole outage and hold the positions of their partitions.
   mutating func deferStopped() {
     let isShortOfRoom = items.held.isShortOfRoom(configuration.limits)
     for sender in lanes.indices where lanes[sender].isStopped {
@@ -180,7 +173,6 @@ extension Dispatcher {
         } else if isShortOfRoom {
           deferAtRisk(ticket.slot, ticket.device, for: deferral.shortest)
         } else {
-          remember(ticket.slot, ticket.device, due: now.uptime)
           lanes[sender].enqueue(ticket)
         }
       }
@@ -188,32 +180,25 @@ extension Dispatcher {
   }
 
   /// Keeps the probes in the queue of a stopped platform and takes out all other pushes.
+  /// Pushes that it has refused are the last choice: a platform that refuses only them would stay stopped.
   private mutating func keepProbes(of sender: Int) -> [Ticket] {
-    var (trying, refused, leaving): ([Ticket], [Ticket], [Ticket]) = ([], [], [])
-    var largeSlots = Set<Int>()
-    for ticket in lanes[sender].takeQueue() where items.phase(of: ticket) == .queued {
+    let waiting = lanes[sender].takeQueue().filter { items.phase(of: $0) == .queued }
+    func wasHeld(_ ticket: Ticket) -> Bool { items[ticket.slot].devices[ticket.device].history.isHeld }
+    for ticket in waiting { remember(ticket.slot, ticket.device, due: now.uptime) }
+    var (kept, leaving): ([Ticket], [Ticket]) = ([], [])
+    for ticket in waiting.filter({ !wasHeld($0) }) + waiting.filter(wasHeld) {
       let (slot, index) = (ticket.slot, ticket.device)
-      let isLarge = items[slot].devices.count > Self.mostDevicesKept
-      let wasHeld = items[slot].devices[index].heldAt != nil
-      if partitions.spans.isFarBehind || items[slot].isBroadcast {
-        // A page keeps none: its whole broadcast waits for it. A readmitted record keeps none either: others wait for
-        // its room.
-        leaving.append(ticket)
-      } else if wasHeld, refused.count < Self.refusedKept,
-        // One of another large item, and of only a few such items: they would take all of the room. If the push itself
-        // is at fault, only a kept push shows it.
-        !isLarge || (largeSlots.count < Self.probesKept && largeSlots.insert(slot).inserted)
+      // A page keeps none: its whole broadcast waits for it. A readmitted record keeps none either: others wait for
+      // its room.
+      if !items[slot].isBroadcast, !partitions.spans.isFarBehind, items[slot].devices.count <= Self.mostDevicesKept,
+        kept.count < Self.probesKept, before(slot, index) == nil
       {
-        refused.append(ticket)
-        remember(slot, index, due: now.uptime)
-      } else if !wasHeld, !isLarge, trying.count < Self.probesKept, older(than: slot, index, limit: 1) == 0 {
-        trying.append(ticket)
-        remember(slot, index, due: now.uptime)
+        kept.append(ticket)
       } else {
         leaving.append(ticket)
       }
     }
-    for ticket in trying + refused { lanes[sender].enqueue(ticket) }
+    for ticket in kept { lanes[sender].enqueue(ticket) }
     return leaving
   }
 
@@ -276,7 +261,7 @@ extension Dispatcher {
         guard items[slot].phase == .dispatching else { break }
         let (phase, sender) = (items[slot].devices[index].phase, items[slot].devices[index].sender)
         let isStuck =
-          phase == .resting || phase == .waiting || (phase == .queued && lanes[sender].isHeldUp(at: now))
+          phase == .resting || (phase == .queued && lanes[sender].isHeldUp(at: now))
         guard isStuck, now.wall + shortest < items[slot].expiresAt else { continue }
         deferDevice(slot, index, for: shortest)
       }

@@ -68,7 +68,7 @@ extension Dispatcher {
     for index in items[slot].devices.indices {
       switch items[slot].devices[index].phase {
       case .queued, .resting: deferDevice(slot, index, for: delay)
-      case .checking, .inFlight, .waiting, .done, .deferred, .withdrawn: break
+      case .checking, .inFlight, .done, .deferred, .withdrawn: break
       }
     }
   }
@@ -160,7 +160,7 @@ extension Dispatcher {
       switch device.phase {
       case .withdrawn: break
       case .done where device.outcome == .delivered: counts.add(1, to: .init(device.target.platform, .delivered))
-      case .done, .deferred, .queued, .checking, .inFlight, .resting, .waiting: listed.append(device)
+      case .done, .deferred, .queued, .checking, .inFlight, .resting: listed.append(device)
       }
     }
     watchFailures(of: page, delivered: counts.total, listed: listed)

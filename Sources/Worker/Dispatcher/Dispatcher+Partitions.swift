@@ -81,7 +81,7 @@ extension Dispatcher {
         && items[slot].devices.allSatisfy { device in
           switch device.phase {
           case .done, .deferred, .withdrawn, .inFlight, .checking: true
-          case .resting, .waiting: false
+          case .resting: false
           case .queued: !lanes[device.sender].isStopped
           }
         }

@@ -2,9 +2,6 @@ import FanfareCore
 
 /// Hands pushes from a platform's queue to its service, and handles the answers.
 extension Dispatcher {
-  /// How often a push waits in memory because its device alone is refused.
-  private static let waitsInMemory = 4
-
   /// Hands pushes over as far as there is room.
   mutating func handOver() {
     guard !lanes.isEmpty else { return }
@@ -94,7 +91,7 @@ extension Dispatcher {
     guard lanes[sender].probe == ticket else { return }
     switch items.phase(of: ticket) {
     case .inFlight, .checking: break
-    case .queued, .resting, .waiting, .done, .deferred, .withdrawn, nil: lanes[sender].withdrawProbe()
+    case .queued, .resting, .done, .deferred, .withdrawn, nil: lanes[sender].withdrawProbe()
     }
   }
 
@@ -119,10 +116,6 @@ extension Dispatcher {
   }
 
   /// Follows the retry policy's decision on an outcome of the service, or of rendering.
-  ///
-  /// `history.contradictions` counts the refusals of the credential for this push although it works for other devices.
-  /// It grows in two cases: the push was held after a refusal, and others were accepted meanwhile (`endHold`); or its
-  /// device is known for such refusals (`CredentialTrust.isOdd`), so that the push need not be held to show it.
   private mutating func judge(_ ticket: Ticket, _ outcome: PushOutcome) {
     let (slot, index) = (ticket.slot, ticket.device)
     let sender = items[slot].devices[index].sender
@@ -132,12 +125,15 @@ extension Dispatcher {
       history.age = .milliseconds(now.uptime - firstAttemptAt)
     }
     if outcome.verdict == .unknown { history.wasUnanswered = true }
-    let device = items[slot].devices[index].target.registration
-    let isContradicted = items[slot][device: index].endHold(proofs: lanes[sender].trust.proofs)
-    if isContradicted { history.contradictions += 1 }
-    let isAlone = isRefusedAlone(outcome, history, device, by: sender)
-    if outcome.verdict == .accepted { lanes[sender].acquit(device) }
-    if isAlone, !isContradicted, lanes[sender].trust.isOdd(device) { history.contradictions += 1 }
+    // The sender's new credential is tried first.
+    let isRefusal =
+      outcome.scope == .credential && (outcome.verdict == .configurationError || history.hasReauthenticated)
+    // It was kept after a refusal, and the credential has worked since for another push.
+    if isRefusal, history.heldAttempts > 0, lanes[sender].trust.isProved { history.contradictions += 1 }
+    let isAlone = isRefusal && lanes[sender].refuse(items[slot].devices[index].target.registration, at: now.uptime)
+    if isAlone, lanes[sender].isRefusalReportDue(at: now.uptime) {
+      effects.alarm(.deviceRefused(sender: sender, reason: outcome.reason))
+    }
     // During an outage attempts do not count: the probe is any push, the one that has waited longest.
     if outcome.isOutage, lanes[sender].breaker.isOut { history = history.held }
     let decision = configuration.retry.decide(
@@ -150,42 +146,18 @@ extension Dispatcher {
     guard case .finish(let end) = decision else {
       items[slot][device: index].refused(reason: outcome.reason, status: outcome.status)
       effects.tallies.retries.append(Tallies.Retry(sender: sender, reason: outcome.reason))
-      guard isAlone else { return repeatLater(ticket, decision, outcome, history) }
-      history = history.refusedAlone
-      // If the credential is refused everywhere later, the push is held with the others.
-      history.contradictions = min(history.contradictions, configuration.retry.maximumContradictions - 1)
-      items[slot][device: index].waitAlone(proofs: lanes[sender].trust.proofs)
-      repeatLater(ticket, alone(decision, slot, history), outcome, history)
-      return
+      if isAlone {
+        history = history.refusedAlone
+        // If the credential is refused everywhere later, the push is held with the others.
+        history.contradictions = min(history.contradictions, configuration.retry.maximumContradictions - 1)
+      }
+      return repeatLater(ticket, decision, outcome, history)
     }
     items[slot][device: index].tried(history)
     // Refused for the configuration and not held: the push itself is at fault, and the answer says nothing about the
     // service.
     if outcome.verdict == .configurationError { lanes[sender].ignoreProbe() }
     finish(slot, index, as: end, reason: outcome.reason, status: outcome.status)
-  }
-
-  /// How long a push waits whose device alone is refused: at first in memory, where it is known whether other pushes
-  /// are accepted meanwhile.
-  private func alone(_ decision: RetryPolicy.Decision, _ slot: Int, _ history: RetryPolicy.History)
-    -> RetryPolicy.Decision
-  {
-    guard case .wait(let delay) = decision, history.waits < Self.waitsInMemory else { return decision }
-    return .wait(min(delay, deferral.longestRest(isBroadcast: items[slot].isBroadcast)))
-  }
-
-  /// Whether the service refuses the credential for this device only.
-  /// The sender's new credential is tried first.
-  private mutating func isRefusedAlone(
-    _ outcome: PushOutcome, _ history: RetryPolicy.History, _ device: RegistrationID, by sender: Int
-  ) -> Bool {
-    guard outcome.scope == .credential, outcome.verdict == .configurationError || history.hasReauthenticated else {
-      return false
-    }
-    if history.contradictions > 0, lanes[sender].remember(refused: device) {
-      effects.alarm(.deviceRefused(sender: sender, reason: outcome.reason))
-    }
-    return lanes[sender].refuse(device, at: now.uptime)
   }
 
   private mutating func repeatLater(
@@ -215,11 +187,10 @@ extension Dispatcher {
       return deferDevice(slot, index, for: delay)
     case .wait(let delay):
       history.waits += 1
-      items[slot][device: index].rest()
-      lanes[sender].rest(ticket, until: now.uptime + delay.milliseconds)
+      rest(ticket, until: now.uptime + delay.milliseconds)
     case .hold:
       history = history.held
-      items[slot][device: index].hold(proofs: lanes[sender].trust.proofs)
+      items[slot][device: index].enqueue()
       // Behind all others, so that another push is the next probe, and one bad push cannot keep the service stopped.
       // The order of first attempts, which users are promised, stays that of the queue.
       if !isPaused { lanes[sender].enqueue(ticket) }
@@ -231,9 +202,23 @@ extension Dispatcher {
     passFirstAttempt(slot, index)
   }
 
-  /// Queues a device whose rest is over.
-  /// A device of a paused page is queued when the page continues.
+  /// Lets a push wait in memory until a time.
+  mutating func rest(_ ticket: Ticket, until due: Int64) {
+    items[ticket.slot][device: ticket.device].rest(until: due)
+    lanes[items[ticket.slot].devices[ticket.device].sender].rest(ticket, until: due)
+    passFirstAttempt(ticket.slot, ticket.device)
+  }
+
+  /// Queues a device whose rest is over, unless it was woken before and has begun another rest since.
   mutating func endRest(_ ticket: Ticket) {
+    guard items.phase(of: ticket) == .resting, items[ticket.slot].devices[ticket.device].due <= now.uptime else {
+      return
+    }
+    wake(ticket)
+  }
+
+  /// Queues a resting device. A device of a paused page is queued when the page continues.
+  mutating func wake(_ ticket: Ticket) {
     guard items.phase(of: ticket) == .resting else { return }
     items[ticket.slot][device: ticket.device].enqueue()
     if items[ticket.slot].isPage, broadcasts.isPaused(ticket.slot) { return }
@@ -280,7 +265,7 @@ extension Dispatcher {
       for index in items[slot].devices.indices where items[slot].devices[index].sender == sender {
         switch items[slot].devices[index].phase {
         case .inFlight, .queued: passFirstAttempt(slot, index)
-        case .checking, .resting, .waiting, .done, .deferred, .withdrawn: break
+        case .checking, .resting, .done, .deferred, .withdrawn: break
         }
       }
     }

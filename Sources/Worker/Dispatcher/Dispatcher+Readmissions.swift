@@ -207,7 +207,7 @@ extension Dispatcher {
         deferUnserved(slot, index)
       case .withdrawn: break
       case .resting: lanes[sender].rest(items.ticket(slot, device: index), until: due)
-      case .queued, .checking, .inFlight, .waiting:
+      case .queued, .checking, .inFlight:
         // At once, not with the next sweep: there is no room here for more than one page.
         if items[slot].isBroadcast, !lanes[sender].mayPush(at: now), let delay = outageDelay(of: slot, index) {
           deferDevice(slot, index, for: delay)

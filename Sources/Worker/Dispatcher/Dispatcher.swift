@@ -29,14 +29,14 @@ import RDKafka
 /// |---|---|---|
 /// | queued | its place, look-up is fresh | inFlight |
 /// | queued | its place, owner must be looked up again | checking |
-/// | queued | older pushes to the device are delayed | waiting |
 /// | checking | still its owner's | inFlight, or queued if its platform was stopped meanwhile |
 /// | checking | no longer registered | done |
 /// | inFlight | final outcome | done |
 /// | inFlight | repeat at once, or hold for a stopped platform | queued |
 /// | inFlight | repeat later | resting, or deferred |
-/// | resting, waiting | time is up, or none is before it | queued |
-/// | queued, resting, waiting | waits for too long, or room is short | deferred |
+/// | queued | an older push to the device is delayed | resting, or deferred |
+/// | resting | time is up, or the older push has ended | queued |
+/// | queued, resting | waits for too long, or room is short | deferred |
 /// | queued | expired | done |
 /// | queued, checking | broadcast cancelled before its first attempt | withdrawn |
 ///
@@ -152,7 +152,6 @@ struct Dispatcher: Sendable {
   mutating func tick() {
     for sender in lanes.indices {
       while let ticket = lanes[sender].popRested(at: now.uptime) { endRest(ticket) }
-      while let ticket = lanes[sender].popWaiting(at: now.uptime) { stopWaiting(ticket) }
     }
     while let (production, record) = refusals.popDue(at: now.uptime) {
       if items.isCurrent(production.ticket) { effects.productions.append(production, record) }

@@ -9,10 +9,8 @@ struct DeviceProgress: Sendable {
     case checking
     /// Handed to the sender.
     case inFlight
-    /// Waits in memory until it may be sent again.
+    /// Waits in memory until its `due` time, or until an older push to the same device has ended.
     case resting
-    /// Waits in memory for older pushes to the same device that an outage has delayed.
-    case waiting
     /// Has its result.
     case done
     /// To be written to a retry topic, with `due` as its time.
@@ -40,9 +38,6 @@ struct DeviceProgress: Sendable {
   private(set) var firstAttemptAt = Self.never
   /// Uptime of the service's last answer; `never` before it.
   private(set) var answeredAt = Self.never
-  /// How often the credential had been proved when the push was last refused for it; nil if never, or if other
-  /// pushes have proved it since.
-  private(set) var heldAt: Int?
   /// Uptime of the request that last looked the device up: from then on the answer may be out of
   /// date.
   private(set) var checkedAt: Int64
@@ -51,7 +46,7 @@ struct DeviceProgress: Sendable {
   /// The last answer of the service.
   private(set) var answer = Answer()
   /// Uptime before which it must not be pushed to.
-  /// Meaningful when deferred. Uptime, because the wall clock may be set while other devices of the item are still
+  /// Meaningful when resting or deferred. Uptime, because the wall clock may be set while other devices of the item are still
   /// open.
   private(set) var due: Int64 = 0
 
@@ -71,7 +66,7 @@ struct DeviceProgress: Sendable {
   /// Whether it still needs a result.
   var isOpen: Bool {
     switch phase {
-    case .queued, .checking, .inFlight, .resting, .waiting: true
+    case .queued, .checking, .inFlight, .resting: true
     case .done, .deferred, .withdrawn: false
     }
   }
@@ -104,8 +99,7 @@ struct DeviceProgress: Sendable {
 
   mutating func enqueue() { phase = .queued }
   mutating func beginRecheck() { phase = .checking }
-  mutating func rest() { phase = .resting }
-  mutating func wait() { phase = .waiting }
+  mutating func rest(until due: Int64) { (phase, self.due) = (.resting, due) }
   mutating func withdraw() { phase = .withdrawn }
   /// Ends the device because its item is given up.
   mutating func giveUp() { phase = .done }
@@ -135,22 +129,6 @@ struct DeviceProgress: Sendable {
 
   /// Remembers the service's answer to an attempt that will be repeated.
   mutating func refused(reason: String, status: Int) { answer = Answer(reason: reason, status: status) }
-
-  /// Holds the push until its stopped sender works again.
-  mutating func hold(proofs: Int) {
-    heldAt = proofs
-    phase = .queued
-  }
-
-  /// Lets the push wait because only its device is refused.
-  mutating func waitAlone(proofs: Int) { heldAt = proofs }
-
-  /// Ends the hold if the credential was proved since. Returns whether it was.
-  mutating func endHold(proofs: Int) -> Bool {
-    guard let heldAt, heldAt != proofs else { return false }
-    self.heldAt = nil
-    return true
-  }
 
   /// Defers the device until that uptime: it leaves the worker's memory.
   mutating func postpone(until due: Int64) {

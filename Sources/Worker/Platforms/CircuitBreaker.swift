@@ -149,5 +149,8 @@ package struct CircuitPolicy: Hashable, Sendable {
   /// counts as unavailable.
   package var silence = Duration.seconds(5)
 
+  /// How many devices in a row must be refused before that concerns the credential although it has just worked.
+  package var refusals = 200
+
   package init() {}
 }

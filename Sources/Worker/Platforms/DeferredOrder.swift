@@ -26,14 +26,12 @@ struct DeferredOrder: Sendable {
     let device: RegistrationID
   }
 
-  /// The place of a deferred push among those of its device.
-  struct Place: Sendable {
-    /// Uptime at which the nearest deferred push before it returns; nil if there is none.
-    let dueBefore: Int64?
-    /// How many pushes to the device are remembered, including this one.
-    let count: Int
-    /// Whether it is remembered already.
-    let isRemembered: Bool
+  /// A push that goes before another one to its device.
+  struct Before: Equatable, Sendable {
+    /// Uptime at which it is to be sent again.
+    let due: Int64
+    /// Whether it is in memory, or is to come back at any moment.
+    let isHere: Bool
   }
 
   /// How long others wait for a deferred push after its due time, in milliseconds.
@@ -54,8 +52,6 @@ struct DeferredOrder: Sendable {
   var isFull: Bool { count >= capacity }
   /// Whether no push has to wait for another.
   var isEmpty: Bool { count == 0 }
-  /// How many devices have pushes here.
-  var deviceCount: Int { devices.count }
 
   /// Remembers that the push is not sent before `due`, or changes its due time.
   /// `forget` or `forgetOverdue` returns a push that is `waiting` in memory as soon as no push precedes it. Returns
@@ -94,28 +90,15 @@ struct DeferredOrder: Sendable {
     return wakeNext(of: device, at: uptime)
   }
 
-  /// How many other pushes precede this one to the device: of sends accepted earlier, or in the
-  /// same moment and remembered earlier. Counts up to `limit`.
-  func older(
-    than id: SendID, acceptedAt: UnixTime, to device: RegistrationID, at uptime: Int64, limit: Int = .max
-  ) -> Int {
-    var older = 0
-    for entry in devices[device] ?? [] {
-      if entry.id == id || entry.acceptedAt > acceptedAt || older >= limit { break }
-      if uptime <= entry.due + Self.grace { older += 1 }
+  /// The nearest push before this one, remembered or not; nil: there is none. Before it are the pushes of sends accepted
+  /// earlier, or in the same moment and remembered earlier.
+  func before(_ id: SendID, acceptedAt: UnixTime, to device: RegistrationID, at uptime: Int64) -> Before? {
+    guard let entries = devices[device] else { return nil }
+    let place =
+      place(of: id, acceptedAt: acceptedAt, to: device) ?? entries.firstIndex(after: acceptedAt, orAt: false)
+    return entries[..<place].last { uptime <= $0.due + Self.grace }.map { entry in
+      Before(due: entry.due, isHere: entry.waiting != nil || entry.due <= uptime)
     }
-    return older
-  }
-
-  /// The push's place, remembered or not.
-  func place(_ id: SendID, acceptedAt: UnixTime, to device: RegistrationID, at uptime: Int64) -> Place {
-    guard let entries = devices[device] else { return Place(dueBefore: nil, count: 1, isRemembered: false) }
-    let known = place(of: id, acceptedAt: acceptedAt, to: device)
-    let before = entries[..<(known ?? entries.firstIndex(after: acceptedAt, orAt: false))]
-    return Place(
-      dueBefore: before.last { $0.waiting == nil && $0.due > uptime }?.due,
-      count: entries.count + (known == nil ? 1 : 0),
-      isRemembered: known != nil)
   }
 
   /// Forgets overdue pushes.
@@ -131,13 +114,12 @@ struct DeferredOrder: Sendable {
     return Array(devices.keys).compactMap { wakeNext(of: $0, at: uptime) }
   }
 
-  /// Takes the waiting pushes with more than `places` entries before them, which must wait
-  /// elsewhere.
-  mutating func takeWaiting(behind places: Int) -> [Ticket] {
+  /// Takes the pushes that wait in memory: they must wait elsewhere.
+  mutating func takeWaiting() -> [Ticket] {
     var tickets: [Ticket] = []
     for (device, entries) in devices {
       for (place, entry) in entries.enumerated() {
-        guard place > places, let ticket = entry.waiting else { continue }
+        guard let ticket = entry.waiting else { continue }
         tickets.append(ticket)
         devices[device]?[place].waiting = nil
       }

@@ -4,8 +4,8 @@ import TwoLaneQueue
 /// One push service of one hub: its queue of pushes, and the limits on handing them over.
 ///
 /// A push is *queued* → *handed over* (it holds a place) → *answered*. If its owner must be looked up again, it is
-/// *checked* in between and holds a place meanwhile. Pushes *rest* until a time of their own, or *wait* for older
-/// pushes to the same device, and are queued again. The circuit breaker decides whether pushes may be handed over; the
+/// *checked* in between and holds a place meanwhile. Pushes *rest* until a time of their own, or until an older
+/// push to the same device has ended, and are queued again. The circuit breaker decides whether pushes may be handed over; the
 /// probe is the push that tries whether a stopped service works again.
 ///
 /// Invariants: the places in flight are those of the devices that are in flight or checked, including devices of items
@@ -60,17 +60,15 @@ struct PlatformLane: Sendable {
   /// This worker's share of the platform's quota.
   private(set) var quota: PlatformQuota
   private(set) var unregistering: UnregisterGuard
-  /// Pushes that may be sent again at a later time.
+  /// Pushes that may be sent at a later time.
   private(set) var resting = DeadlineQueue<Ticket>()
-  /// Pushes that wait for older ones, by the time of their check if none of those has ended.
-  private(set) var waiting = DeadlineQueue<Ticket>()
 
   init(_ configuration: WorkerConfiguration, quota: PushQuota?) {
     window = BroadcastWindow(most: configuration.broadcasts.maximumBroadcastPushesPerSender)
     breaker = CircuitBreaker(
       policy: configuration.circuit, probeInterval: configuration.times.probeInterval.milliseconds,
       outageProbeInterval: configuration.times.outageProbeInterval.milliseconds)
-    trust = CredentialTrust(limit: max(1, configuration.circuit.misses))
+    trust = CredentialTrust(limit: max(1, configuration.circuit.refusals))
     order = DeferredOrder(capacity: configuration.limits.maximumOrdered)
     self.quota = PlatformQuota(quota)
     unregistering = UnregisterGuard(policy: configuration.unregisterPolicy)
@@ -115,8 +113,6 @@ struct PlatformLane: Sendable {
 
   mutating func rest(_ ticket: Ticket, until due: Int64) { resting.insert(ticket, due: due) }
   mutating func popRested(at uptime: Int64) -> Ticket? { resting.popDue(at: uptime) }
-  mutating func wait(_ ticket: Ticket, until due: Int64) { waiting.insert(ticket, due: due) }
-  mutating func popWaiting(at uptime: Int64) -> Ticket? { waiting.popDue(at: uptime) }
 
   // Pushes.
 
@@ -180,7 +176,7 @@ struct PlatformLane: Sendable {
         return nil
       }
       // A late answer from before the circuit opened proves nothing about the credential as it is now.
-      if breaker.state != .open { trust.prove() }
+      if breaker.state != .open { trust.prove(at: uptime) }
       return breaker.succeed() ? .recovered : nil
     case .retryHere, .retryLater, .unknown:
       // A late answer from before the circuit opened says nothing about the probe.
@@ -198,14 +194,10 @@ struct PlatformLane: Sendable {
   /// Returns whether the refusal concerns this device alone.
   mutating func refuse(_ device: RegistrationID, at uptime: Int64) -> Bool {
     // While the service is stopped, the probes decide.
-    breaker.state == .closed && !trust.refuse(device, at: uptime)
+    breaker.state == .closed && trust.refuse(device, at: uptime)
   }
 
-  /// Remembers a device that is refused while the credential works for others. Returns whether it is new.
-  mutating func remember(refused device: RegistrationID) -> Bool { trust.remember(device) }
-
-  /// Forgets that a device was refused alone, because a push to it was accepted.
-  mutating func acquit(_ device: RegistrationID) { trust.acquit(device) }
+  mutating func isRefusalReportDue(at uptime: Int64) -> Bool { trust.isReportDue(at: uptime) }
 
   /// Stops the service because it refuses the configuration.
   mutating func stop(at uptime: Int64) -> Change? { breaker.fail(at: uptime) ? .stopped : nil }
@@ -270,15 +262,11 @@ struct PlatformLane: Sendable {
   }
 
   mutating func forgetOverdue(at uptime: Int64) -> [Ticket] { order.forgetOverdue(at: uptime) }
-  mutating func takeWaiting(behind places: Int) -> [Ticket] { order.takeWaiting(behind: places) }
+  mutating func takeWaiting() -> [Ticket] { order.takeWaiting() }
 
-  /// How many pushes precede this one to the device, up to `limit`.
-  func older(than push: DeferredOrder.Push, at uptime: Int64, limit: Int) -> Int {
-    order.older(than: push.id, acceptedAt: push.acceptedAt, to: push.device, at: uptime, limit: limit)
-  }
-
-  func place(of push: DeferredOrder.Push, at uptime: Int64) -> DeferredOrder.Place {
-    order.place(push.id, acceptedAt: push.acceptedAt, to: push.device, at: uptime)
+  /// The nearest older push to the device; nil: none is before this one.
+  func before(_ push: DeferredOrder.Push, at uptime: Int64) -> DeferredOrder.Before? {
+    order.before(push.id, acceptedAt: push.acceptedAt, to: push.device, at: uptime)
   }
 
   private mutating func occupy(_ ticket: Ticket) {

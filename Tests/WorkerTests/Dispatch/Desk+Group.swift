@@ -62,11 +62,10 @@ extension Desk {
   /// How many spans are open.
   var openTraces: Int { dispatcher.traces.count }
 
-  /// How many devices rest in memory, and how many wait for older pushes.
+  /// How many devices rest in memory.
   var restingCount: Int { dispatcher.lanes.reduce(0) { $0 + $1.resting.count } }
-  var waitingCount: Int { dispatcher.lanes.reduce(0) { $0 + $1.waiting.count } }
-  /// When the first of those that wait is looked at.
-  var nextWaiting: Int64? { dispatcher.lanes.compactMap(\.waiting.next).min() }
+  /// When the first of them is looked at.
+  var nextRested: Int64? { dispatcher.lanes.compactMap(\.resting.next).min() }
 
   /// The partitions that were given back without their last positions.
   var positionsLeft: [[TopicPartition]] {

@@ -95,8 +95,7 @@ struct HeldPushTests {
     var desk = desk(maximumPushes: 1)
     for user in ["b", "bad"] { desk.deliver(desk.send(to: .user(user))) }
     let slot = desk.dispatcher.items.firstIndex { $0.send?.audience == .user("bad") } ?? 0
-    desk.dispatcher.items[slot][device: 0].contradict(2)
-    desk.dispatcher.items[slot][device: 0].hold(proofs: -1)
+    desk.dispatcher.items[slot][device: 0].contradict(3)
     desk.answer(desk.pushes[0], Self.refusal)
     desk.advance(.seconds(16))
     desk.answer(desk.pushes[1], Self.refusal)

@@ -150,7 +150,7 @@ struct OutageTests {
     }
     desk.deliver(desk.send(to: .user("u99")))
     desk.advance(.seconds(1))
-    #expect(desk.held.records == 65)
+    #expect(desk.held.records == 4)
     let seen = desk.pushes.count
     for _ in 0..<60 where desk.pushes.count == seen { desk.advance(.seconds(1)) }
     #expect(desk.pushes[seen...].map(\.handle) == ["u99-0"])

@@ -189,7 +189,7 @@ struct ReturnedPageTests {
     for item in desk.dispatcher.items where item.phase == .dispatching {
       let open = item.devices.count {
         switch $0.phase {
-        case .queued, .checking, .inFlight, .resting, .waiting: true
+        case .queued, .checking, .inFlight, .resting: true
         case .done, .deferred, .withdrawn: false
         }
       }
