@@ -71,6 +71,16 @@ struct AccountsTests {
     #expect(found.count == 1 && found.first?.contains("has no end") == true)
   }
 
+  @Test func sendThatItsLogHasLostNeedNotEnd() {
+    let later = Self.send(2, at: world.wall)
+    post(later)
+    let record = SimulatedLog.Record(key: nil, value: send.encoded(), timestamp: 0)
+    accounts.lost(partition, [SimulatedLog.Entry(offset: 0, epoch: 0, batch: 1, record: record)], isEnd: false)
+    accounts.finish(mayRepeat: true, longest: nil)
+    // The other one is still in the log.
+    #expect(found.count == 1 && found.first?.contains("\(later.id)") == true)
+  }
+
   @Test func expiredPushIsFound() {
     accounts.handedOver(push(send, expiresAt: world.wall), by: "w", at: world.wall)
     #expect(found == ["a push is handed over after its expiry"])

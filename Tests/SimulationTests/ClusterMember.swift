@@ -13,6 +13,7 @@ final class ClusterMember: Sendable {
     var changes = 0
     /// The error that has ended it.
     var failure: RDKafkaError?
+    var hasEnded = false
   }
 
   let source: any RecordSource
@@ -31,6 +32,8 @@ final class ClusterMember: Sendable {
     tasks.addTask { [self] in await source.run() }
     tasks.addTask { [self] in
       for await event in source.events { take(event) }
+      state.withLock { $0.hasEnded = true }
+      change.yield()
     }
     source.grant(records: 10_000)
   }

@@ -170,7 +170,7 @@ package final class Accounts: @unchecked Sendable {
     }
     if let id { world.trace.note(world.now, "\(partition) \(offset) is \(id)") }
     if let id, let account = accounts[id], account.place == nil {
-      accounts[id]?.place = offset
+      accounts[id]?.place = Int64(carried[partition]?.count ?? 0)
       counts.inLog += 1
     }
     carried[partition, default: []].append(id)

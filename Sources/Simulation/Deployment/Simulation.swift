@@ -123,6 +123,12 @@ package final class Simulation: @unchecked Sendable {
   private func startWorker(named instance: String? = nil) {
     started += 1
     let instance = profile.isStatic ? instance ?? "instance\(started)" : nil
+    if let instance {
+      // Another one with this name hears of it with its next heartbeat.
+      for worker in workers where worker.instance == instance && !worker.process.isDead {
+        trouble(worker, for: World.Time(ClusterProfile().heartbeatInterval))
+      }
+    }
     world.trace.note(world.now, "worker\(started) starts")
     workers.append(
       WorkerProcess(
@@ -212,11 +218,12 @@ package final class Simulation: @unchecked Sendable {
     case .twoDeaths: twoDie(live, within: World.Time(ClusterProfile().sessionTimeout))
     case .twin:
       guard let worker, live.count < profile.workers * 2 else { break }
-      // The first one hears of it with its next heartbeat.
-      trouble(worker, for: World.Time(ClusterProfile().heartbeatInterval))
       startWorker(named: worker.instance)
-    case .brokerDeath: cluster.takeDown(Int(world.random(0...Int64(SimulatedCluster.brokers - 1))), for: length)
+    case .brokerDeath:
+      for worker in live { trouble(worker, for: SimulatedCluster.takeOver.upperBound) }
+      cluster.takeDown(Int(world.random(0...Int64(SimulatedCluster.brokers - 1))), for: length)
     case .coordinatorLoss:
+      for worker in live { trouble(worker, for: length / 8) }
       cluster.moveCoordinator(of: cluster.group(WorkerConfiguration().consumerGroup), after: length / 8)
     case .uncleanElection: cluster.elect(randomPartition(), after: length / 8, losing: Int(world.random(1...10)))
     case .retention: cluster.delete(Int(world.random(1...100)), of: randomPartition())

@@ -24,6 +24,8 @@ final class SimulatedCluster: @unchecked Sendable {
 
   /// The number of brokers.
   static let brokers = 3
+  /// How long it takes until another broker leads the partitions and groups of a dead one.
+  static let takeOver: ClosedRange<World.Time> = .milliseconds(200)...(.seconds(4))
 
   let world: World
   var behaviour = Behaviour()
@@ -216,7 +218,7 @@ final class SimulatedCluster: @unchecked Sendable {
     onLoss(name, deleted, false)
   }
 
-  private func takeOverTime() -> World.Time { world.random(.milliseconds(200)...(.seconds(4))) }
+  private func takeOverTime() -> World.Time { world.random(Self.takeOver) }
 
   private func nextBroker(after broker: Int) -> Int {
     let candidates = (1..<Self.brokers).map { (broker + $0) % Self.brokers }

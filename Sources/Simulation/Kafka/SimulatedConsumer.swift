@@ -357,7 +357,8 @@ final class SimulatedConsumer: StoringSource, @unchecked Sendable {
     }
   }
 
-  /// Another process has this one's name: the consumer ends with an error that no attempt of it mends.
+  /// Another process has this one's name: the consumer ends with an error that no attempt of it mends, and says nothing
+  /// about its partitions.
   private func fail() {
     guard !isOver else { return }
     world.trace.note(world.now, "\(process.name) is fenced")
@@ -365,7 +366,7 @@ final class SimulatedConsumer: StoringSource, @unchecked Sendable {
     var error = SimulatedGroup.Refusal.fencedInstance.error("consumer")
     error.isFatal = true
     continuation.yield(.failed(error))
-    leave()
+    end()
   }
 
   private func leave() {
@@ -410,7 +411,9 @@ extension SimulatedConsumer: GroupRequests {
   private func ask<Answer: Sendable>(
     timeout: Duration, _ carryOut: @escaping (SimulatedGroup, @escaping (Answer) -> Void) -> Void
   ) async throws(RDKafkaError) -> Answer {
-    let answer = try await process.answer(within: World.Time(timeout)) { member.ask(carryOut, answer: $0) }
+    let answer = try await process.answer(within: World.Time(timeout)) { [member] in
+      member.ask(carryOut, answer: $0)
+    }
     guard !isOver else { throw closed }
     return answer
   }
@@ -449,15 +452,23 @@ private struct SimulatedInterimGroup: PositionStore, @unchecked Sendable {
 }
 
 extension SimulatedProcess {
-  /// Suspends the caller until a request of the process is answered. Throws `timedOut` without an answer, and `closed`
-  /// when the caller is cancelled.
+  /// Suspends the caller until a request of the process is answered, which is repeated when its connection breaks. Throws
+  /// `timedOut` without an answer, and `closed` when the caller is cancelled.
   fileprivate func answer<Answer: Sendable>(
-    within timeout: World.Time, _ ask: (_ answer: @escaping (Answer?) -> Void) -> Void
+    within timeout: World.Time, _ ask: @escaping (_ answer: @escaping (Answer?) -> Void) -> Void
   ) async throws(RDKafkaError) -> Answer {
+    let deadline = world.now + timeout
     let result: Answer?
     do {
       result = try await answer { (deliver: @escaping (Answer?) -> Void) in
-        ask { if let answer = $0 { deliver(answer) } }
+        func attempt() {
+          ask { [self] answer in
+            if let answer { return deliver(answer) }
+            guard world.now < deadline else { return }
+            after(.milliseconds(100)) { attempt() }
+          }
+        }
+        attempt()
         after(timeout) { deliver(nil) }
       }
     } catch {

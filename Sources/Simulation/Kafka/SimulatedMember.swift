@@ -20,7 +20,7 @@ final class SimulatedMember: @unchecked Sendable {
   private var heardAt: World.Time = 0
   /// Told what it reads from now on, and what no more.
   var onChange: (Rebalances.Change) -> Void = { _ in }
-  /// Told that another process has its instance's name.
+  /// Told that another process has its instance's name. It does nothing more then.
   var onFenced: () -> Void = {}
   /// Whether changes have not taken effect yet: it joins again when they have.
   var isBusy: () -> Bool = { false }
@@ -119,8 +119,7 @@ final class SimulatedMember: @unchecked Sendable {
     guard !isOver else { return }
     switch SimulatedGroup.Refusal(rawValue: number) {
     case .fencedInstance:
-      isJoining = false
-      loseOwned()
+      isOver = true
       onFenced()
     case .rebalancing:
       heardAt = world.now
@@ -136,17 +135,13 @@ final class SimulatedMember: @unchecked Sendable {
   /// The member has left its group without asking: it joins as a new one.
   private func lose() {
     guard !hasLostAssignment else { return }
-    loseOwned()
-    mustJoin = true
-    advance()
-  }
-
-  private func loseOwned() {
     hasLostAssignment = true
     // A static member keeps the name by which the coordinator knows it.
     identity.id = nil
     identity.generation = -1
     if !owned.isEmpty { onChange(change(.lose, owned)) }
+    mustJoin = true
+    advance()
   }
 
   /// Ends the membership. Only a dynamic member says so.
