@@ -24,7 +24,7 @@ package final class Worker: Service {
   private let logger: Logger
   private let spans: (any SpanSink)?
   private let seed: UInt64
-  private let audit: (@Sendable ([String]) -> Void)?
+  private let audit: WorkerAudit?
   private let mailbox = Mailbox()
   private let ownProblems = Mutex<[ReadinessProblem]>([])
   private let segments = Mutex<[BroadcastShare]>([])
@@ -42,7 +42,7 @@ package final class Worker: Service {
     registry: any DeviceRegistry & BroadcastStore & PushQuotaStore,
     senders: [HubName: [Platform: any PushSender]], topics: Topics = Topics(), clock: any WallClock = SystemWallClock(),
     delays: any DelayClock = SystemDelayClock(), seed: UInt64 = .random(in: 0 ... .max), logger: Logger,
-    spans: (any SpanSink)? = nil, audit: (@Sendable ([String]) -> Void)? = nil
+    spans: (any SpanSink)? = nil, audit: WorkerAudit? = nil
   ) {
     self.configuration = configuration
     source = consumer

@@ -83,7 +83,7 @@ struct AccountsTests {
 
   @Test func expiredPushIsFound() {
     accounts.handedOver(push(send, expiresAt: world.wall), by: "w", at: world.wall)
-    #expect(found == ["a push is handed over after its expiry"])
+    #expect(found.count == 1 && found.first?.contains("after its expiry") == true)
   }
 
   @Test func pushOutOfOrderIsFound() {
@@ -97,8 +97,8 @@ struct AccountsTests {
 
   @Test func repetitionWithoutFaultIsFound() {
     let push = push(send, expiresAt: world.wall + .seconds(60))
-    accounts.delivered(push)
-    accounts.delivered(push)
+    accounts.delivered(push, by: "apns")
+    accounts.delivered(push, by: "apns")
     settle(send)
     accounts.finish(mayRepeat: false, longest: nil)
     #expect(found == ["1 pushes are repeated without a fault"])

@@ -1,4 +1,4 @@
-import FanfareCore
+package import FanfareCore
 import RDKafka
 
 /// The true history of a deployment's sends, kept beside it, and the checks of the promises.
@@ -37,8 +37,12 @@ package final class Accounts: @unchecked Sendable {
     var place: Int64?
   }
 
+  /// A further check of each push that is handed over: returns how it breaks a promise.
+  package typealias Check = (_ push: PushID, _ send: SendID, _ process: String) -> String?
+
   private let world: World
   private let topics: Topics
+  var check: Check?
   private var accounts: [SendID: Account] = [:]
   /// The sends that the records of each partition carry, by offset; nil: no whole send.
   private var carried: [TopicPartition: [SendID?]] = [:]
@@ -91,7 +95,7 @@ package final class Accounts: @unchecked Sendable {
   var devicesReached: Int { pushes.count }
 
   func violate(_ text: String) {
-    world.trace.note(world.now, "VIOLATION \(text)")
+    world.note(.violation(text))
     // The first ones tell most.
     if violations.count < 20 { violations.append(Violation(time: world.now, text: text)) }
   }
@@ -99,11 +103,15 @@ package final class Accounts: @unchecked Sendable {
   // Sends.
 
   /// A caller has posted the send.
-  func post(_ send: SendRequest) { accounts[send.id] = Account(send: send, postedAt: world.now) }
+  func post(_ send: SendRequest) {
+    world.note(.posted(send.id, to: send.audience))
+    accounts[send.id] = Account(send: send, postedAt: world.now)
+  }
 
   /// The caller has been told that the send is accepted.
   func accept(_ id: SendID) {
     guard accounts[id]?.isAccepted == false else { return }
+    world.note(.accepted(id))
     accounts[id]?.isAccepted = true
     counts.accepted += 1
     if accounts[id]?.isConcluded == true || accounts[id]?.isExcused == true { counts.concluded += 1 }
@@ -127,7 +135,11 @@ package final class Accounts: @unchecked Sendable {
         violate("unreadable dead letter: \(error)")
       }
     case topics.segments:
-      do { note(try SegmentRecord.decode(record.value[...], recordTime: world.wall).send.id) } catch {
+      do {
+        let send = try SegmentRecord.decode(record.value[...], recordTime: world.wall).send.id
+        note(send)
+        world.note(.divided(partition, offset, send))
+      } catch {
         violate("unreadable segment: \(error)")
       }
     default:
@@ -136,7 +148,7 @@ package final class Accounts: @unchecked Sendable {
       do {
         let send = try RetryRecord.decode(record.value[...], recordTime: world.wall, now: world.wall).send.id
         note(send)
-        world.trace.note(world.now, "\(partition) \(offset) defers \(send)")
+        world.note(.deferred(partition, offset, send))
         noteReturn(send)
         if isTroubled(record.writer) { accounts[send]?.mayReturn = true }
       } catch {
@@ -159,7 +171,7 @@ package final class Accounts: @unchecked Sendable {
     while carried[partition]?.count ?? 0 < offset { carried[partition, default: []].append(nil) }
     // Deferred parts come back through the topic. A record that is none of them is a whole send.
     if let retry = try? RetryRecord.decode(record.value[...], recordTime: world.wall, now: world.wall) {
-      world.trace.note(world.now, "\(partition) \(offset) returns \(retry.send.id)")
+      world.note(.returned(partition, offset, retry.send.id))
       noteReturn(retry.send.id)
       // A pump that gives its partition away before it can commit leaves the same part to its successor.
       if !returned.insert(retry.identity).inserted { accounts[retry.send.id]?.mayReturn = true }
@@ -168,7 +180,7 @@ package final class Accounts: @unchecked Sendable {
         violate("unreadable send: \(error)")
       }
     }
-    if let id { world.trace.note(world.now, "\(partition) \(offset) is \(id)") }
+    if let id { world.note(.carried(partition, offset, id)) }
     if let id, let account = accounts[id], account.place == nil {
       accounts[id]?.place = Int64(carried[partition]?.count ?? 0)
       counts.inLog += 1
@@ -188,7 +200,7 @@ package final class Accounts: @unchecked Sendable {
         account.concludedAt = world.now
         counts.ended += 1
         slowest = max(slowest, world.now - account.postedAt)
-        world.trace.note(world.now, "\(status.send) is \(status.state)")
+        world.note(.ended(status.send, "\(status.state)"))
         if account.isAccepted, !account.isExcused { counts.concluded += 1 }
       }
       accounts[status.send] = account
@@ -244,7 +256,7 @@ package final class Accounts: @unchecked Sendable {
   /// A group has taken a position: everything before it must have been worked on.
   func committed(_ group: String, _ position: PartitionOffset, _ former: PartitionOffset?) {
     counts.commits += 1
-    world.trace.note(world.now, "\(group) commits \(position.partition) \(position.offset) \(position.metadata ?? "")")
+    world.note(.committed(group, position))
     guard position.partition.topic == topics.sends, let carried = carried[position.partition] else { return }
     let start = former?.offset ?? 0
     if position.offset < start {
@@ -285,11 +297,12 @@ package final class Accounts: @unchecked Sendable {
   /// A worker hands a push over.
   func handedOver(_ push: Push, by process: String, at now: UnixTime) {
     counts.checks += 1
-    world.trace.note(world.now, "\(process) pushes \(push.id)")
-    if push.expiresAt <= now { violate("a push is handed over after its expiry") }
     guard let send = SendID(String(decoding: push.rendering.body, as: UTF8.self)), let account = accounts[send] else {
       return violate("a push of an unknown send")
     }
+    world.note(.pushed(push.id, of: send, by: process))
+    if let problem = check?(push.id, send, process) { violate(problem) }
+    if push.expiresAt <= now { violate("\(push.id) of \(send) is handed over by \(process) after its expiry") }
     let former = handOvers.updateValue((process, world.now), forKey: push.id)
     if let former {
       // A send is covered by a commit soon after its end, unless those who pushed and ended it are in trouble then. A
@@ -308,9 +321,9 @@ package final class Accounts: @unchecked Sendable {
   }
 
   /// A push service has taken a push.
-  func delivered(_ push: Push) {
+  func delivered(_ push: Push, by service: String) {
     counts.pushes += 1
-    world.trace.note(world.now, "\(push.id) is delivered")
+    world.note(.delivered(push.id, by: service))
     let times = pushes[push.id, default: 0] + 1
     pushes[push.id] = times
     if times > 1 { counts.repeated += 1 }

@@ -34,7 +34,8 @@ package final class Simulation: @unchecked Sendable {
   private var started = 0
   private var faults: [Profile.Fault: Int] = [:]
 
-  package init(_ profile: Profile, seed: UInt64, trace: Trace = Trace()) {
+  /// `check` is asked about each push that is handed over, besides the promises.
+  package init(_ profile: Profile, seed: UInt64, trace: Trace = Trace(), check: Accounts.Check? = nil) {
     self.profile = profile
     world = World(seed: seed, trace: trace)
     cluster = SimulatedCluster(in: world)
@@ -45,6 +46,7 @@ package final class Simulation: @unchecked Sendable {
     }
     configuration = WorkerProcess.configuration(profile, services: services)
     let accounts = Accounts(in: world, topics: topics, keepsOrder: profile.keepsOrder)
+    accounts.check = check
     self.accounts = accounts
     counting = Counting(topics, hubs: Set(services.map(\.hub)), accounts)
     promises = Promises(in: world, profile, limits: configuration) { accounts.violate($0) }
@@ -112,7 +114,7 @@ package final class Simulation: @unchecked Sendable {
       service.behaviour.latency.slow = profile.slowPushes
       service.behaviour.glitches = profile.glitches
       service.behaviour.dead = profile.dead
-      service.onDelivery = { [accounts] in accounts.delivered($0) }
+      service.onDelivery = { [accounts, name = service.name] in accounts.delivered($0, by: name) }
     }
     SimulatedDevices(profile, services: services, frontEnd: caller, registry: registry).changeNext()
   }
@@ -129,7 +131,6 @@ package final class Simulation: @unchecked Sendable {
         trouble(worker, for: World.Time(ClusterProfile().heartbeatInterval))
       }
     }
-    world.trace.note(world.now, "worker\(started) starts")
     workers.append(
       WorkerProcess(
         "worker\(started)", configuration, instance: instance, in: world, cluster: cluster, registry: registry,

@@ -38,7 +38,10 @@ final class WorkerProcess: @unchecked Sendable {
       producer: producer, broadcastProducer: SimulatedProducer(of: process, to: cluster),
       registry: RegistryConnection(of: process, to: registry, promises), senders: senders, topics: topics,
       clock: process, delays: process, seed: world.chance.next(), logger: logger,
-      audit: { found in accounts.audited(name, found) })
+      audit: { found, load in
+        accounts.audited(name, found)
+        world.trace.sample(world.now, name, load)
+      })
     let pumps = topics.retries.map { retry in
       let topic = RetryTopic(retry, topics: topics, logger: logger)
       let consumer = SimulatedConsumer(Pump.consumer(topic, client: client), of: process, in: cluster)
@@ -50,6 +53,7 @@ final class WorkerProcess: @unchecked Sendable {
       do { try await services.run() } catch {
         if !process.isDead, !consumer.isFenced { accounts.violate("\(name) ends with an error: \(error)") }
       }
+      if !process.isDead { world.note(.well(name, "process", "has ended")) }
       self?.isOver = true
     }
   }
@@ -74,6 +78,7 @@ final class WorkerProcess: @unchecked Sendable {
   /// Asks the process to end in order.
   func stop() {
     let group = group
+    if !process.isDead, !isOver { process.world.note(.well(process.name, "process", "is to end")) }
     process.start { await group.triggerGracefulShutdown() }
   }
 }

@@ -176,7 +176,7 @@ final class SimulatedCluster: @unchecked Sendable {
   func elect(_ name: TopicPartition, after time: World.Time, losing batches: Int = 0) {
     guard let partition = find(name) else { return }
     partition.downUntil = max(partition.downUntil, world.now + time)
-    world.trace.note(world.now, "\(name) has no leader for \(time / 1000) ms")
+    world.note("\(name)", "leader", "is missing", for: time, then: "is there")
     world.after(time) { [self] in
       partition.leader = nextBroker(after: partition.leader)
       partition.log.elect()
@@ -192,7 +192,7 @@ final class SimulatedCluster: @unchecked Sendable {
   /// Lets a broker die for a while: others take over its partitions and groups.
   func takeDown(_ broker: Int, for time: World.Time) {
     downUntil[broker] = max(downUntil[broker], world.now + time)
-    world.trace.note(world.now, "broker \(broker) is down for \(time / 1000) ms")
+    world.note("broker \(broker)", "broker", "is down", for: time, then: "is up")
     for (topic, partitions) in topics.sorted(by: { $0.key < $1.key }) {
       for (number, partition) in partitions.enumerated() where partition.leader == broker {
         elect(TopicPartition(topic: topic, partition: Int32(number)), after: takeOverTime())
@@ -205,7 +205,7 @@ final class SimulatedCluster: @unchecked Sendable {
 
   /// Moves a group to another broker, which first reads its positions.
   func moveCoordinator(of group: SimulatedGroup, after time: World.Time) {
-    world.trace.note(world.now, "\(group.id) has no coordinator for \(time / 1000) ms")
+    world.note(group.id, "coordinator", "is missing", for: time, then: "is there")
     group.move(to: nextBroker(after: group.coordinator), until: world.now + time)
   }
 

@@ -239,7 +239,7 @@ final class SimulatedGroup: @unchecked Sendable {
       isAtRest = isAtRest && kept.count <= share
       let revoked = Array(kept.dropFirst(share))
       if !revoked.isEmpty || !added.isEmpty {
-        world.trace.note(world.now, "\(id): \(member.process) +\(Array(added)) -\(revoked)")
+        world.note(.assigned(topic, to: member.process, Array(added), revoked: revoked))
       }
     }
     cluster.sharing.assigned(id, members.map { (owner($0), $0.partitions) }, of: count, isAtRest: isAtRest)

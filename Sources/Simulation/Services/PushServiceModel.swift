@@ -43,12 +43,16 @@ final class PushServiceModel: @unchecked Sendable {
   init(_ platform: Platform, of hub: HubName = .default, in world: World) {
     (self.platform, self.hub) = (platform, hub)
     self.world = world
+    become(.healthy)
   }
+
+  /// As traces name it: only those of further hubs need the hub's.
+  var name: String { hub == .default ? platform.name : "\(hub).\(platform.name)" }
 
   /// Answers in another way from now on.
   func become(_ mode: Mode) {
     self.mode = mode
-    world.trace.note(world.now, "\(platform) of \(hub) is \(mode)")
+    world.note(mode == .healthy ? .well(name, "service", "is healthy") : .trouble(name, "service", "is \(mode)"))
   }
 
   /// A push arrives. Returns the answer and how long it takes; nil: there is none.

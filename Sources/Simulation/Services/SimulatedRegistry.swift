@@ -42,7 +42,7 @@ final class SimulatedRegistry: @unchecked Sendable {
   /// Lets no request succeed for a while.
   func takeDown(for time: World.Time) {
     downUntil = max(downUntil, world.now + time)
-    world.trace.note(world.now, "the registry is down for \(time / 1000) ms")
+    world.note("registry", "registry", "is down", for: time, then: "is up")
   }
 
   /// The primary is gone: after a while the standby, without the last changes, is the primary.

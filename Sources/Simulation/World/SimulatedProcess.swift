@@ -15,7 +15,13 @@ final class SimulatedProcess: @unchecked Sendable {
   private(set) var isDead = false
   private(set) var isFrozen = false
   /// How far its wall clock is ahead of the true time, in milliseconds, apart from its drift.
-  var clockOffset: Int64 = 0
+  var clockOffset: Int64 = 0 {
+    didSet {
+      guard clockOffset != oldValue else { return }
+      world.note(
+        clockOffset == 0 ? .well(name, "clock", "is right") : .trouble(name, "clock", "is \(clockOffset) ms ahead"))
+    }
+  }
   /// By how much its wall clock is too fast, in millionths, and since when.
   private var drift: (rate: Int64, since: World.Time) = (0, 0)
   /// The peers that it cannot reach.
@@ -58,6 +64,7 @@ final class SimulatedProcess: @unchecked Sendable {
     self.name = name
     self.world = world
     executor = ProcessExecutor(world)
+    world.note(.well(name, "process", "runs"))
   }
 
   /// Runs a task in the process until it ends; cancelled when the process dies.
@@ -78,7 +85,7 @@ final class SimulatedProcess: @unchecked Sendable {
   func kill() {
     guard !isDead else { return }
     isDead = true
-    world.trace.note(world.now, "\(name) dies")
+    world.note(.trouble(name, "process", "is dead"))
     for action in onDeath { action() }
     onDeath = []
     onThaw = []
@@ -92,13 +99,13 @@ final class SimulatedProcess: @unchecked Sendable {
     guard !isDead, !isFrozen else { return }
     isFrozen = true
     executor.freeze()
-    world.trace.note(world.now, "\(name) freezes")
+    world.note(.trouble(name, "process", "is frozen"))
   }
 
   func thaw() {
     guard isFrozen else { return }
     isFrozen = false
-    world.trace.note(world.now, "\(name) thaws")
+    world.note(.well(name, "process", "runs"))
     executor.thaw()
     let actions = onThaw
     onThaw = []
@@ -111,7 +118,7 @@ final class SimulatedProcess: @unchecked Sendable {
   func cut(from peer: Peer, for time: World.Time) {
     cut.insert(peer)
     links[peer, default: Link()].cutUntil = max(links[peer]?.cutUntil ?? 0, world.now + time)
-    world.trace.note(world.now, "\(name) is cut off from \(peer) for \(time / 1000) ms")
+    world.note(name, "\(peer)", "is cut off", for: time, then: "can be reached")
     world.after(time) { [self] in
       if links[peer]?.cutUntil ?? 0 <= world.now { cut.remove(peer) }
     }
@@ -121,7 +128,7 @@ final class SimulatedProcess: @unchecked Sendable {
   /// later.
   func lose(_ share: Double, to peer: Peer, for time: World.Time) {
     links[peer, default: Link()].loss = (share, world.now + time)
-    world.trace.note(world.now, "\(name) loses packets to \(peer) for \(time / 1000) ms")
+    world.note(name, "link to \(peer)", "loses packets", for: time, then: "works")
   }
 
   func reaches(_ peer: Peer) -> Bool { !cut.contains(peer) }

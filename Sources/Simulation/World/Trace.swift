@@ -1,3 +1,5 @@
+import Worker
+
 /// The history of a world, a line for each event, and a digest of it: two runs with the same digest had the same
 /// history.
 ///
@@ -6,19 +8,34 @@ package final class Trace: @unchecked Sendable {
   /// FNV-1a of all lines and their times.
   package private(set) var digest = FNV1a()
   private let write: ((String) -> Void)?
+  private let recording: Recording?
+  private var line: [UInt8] = []
 
-  /// `write` is given every line; nil: only the digest is kept.
-  package init(write: ((String) -> Void)? = nil) {
+  /// `write` is given every line, and `recording` every event; nil for both: only the digest is kept.
+  package init(recording: Recording? = nil, write: ((String) -> Void)? = nil) {
     self.write = write
+    self.recording = recording
   }
 
-  /// Adds a line.
-  func note(_ time: World.Time, _ line: String) {
+  /// Adds an event.
+  func note(_ time: World.Time, _ event: Event) {
+    line.removeAll(keepingCapacity: true)
+    event.append(to: &line)
     for shift in stride(from: 0, to: 64, by: 8) { digest.add(UInt8(truncatingIfNeeded: time >> shift)) }
-    for byte in line.utf8 { digest.add(byte) }
+    for byte in line { digest.add(byte) }
+    recording?.add(time, event)
     guard let write else { return }
     let microseconds = String(time % 1_000_000)
-    write("\(time / 1_000_000).\(String(repeating: "0", count: 6 - microseconds.count))\(microseconds) \(line)")
+    let padding = String(repeating: "0", count: 6 - microseconds.count)
+    write("\(time / 1_000_000).\(padding)\(microseconds) \(String(decoding: line, as: UTF8.self))")
+  }
+
+  /// Adds an event that has no kind of its own.
+  func note(_ time: World.Time, _ text: String) { note(time, .note(text)) }
+
+  /// Lets a recording keep the counts of what waits in a process, once a second. They are no part of the history.
+  func sample(_ time: World.Time, _ process: String, _ load: () -> WorkerLoad) {
+    recording?.sample(time, process, load)
   }
 }
 

@@ -36,6 +36,8 @@ final class World: @unchecked Sendable {
   let beginning = ContinuousClock.now
   private let thread = pthread_self()
   private var events = Heap<Event>()
+  /// The ends of troubles, by part and aspect.
+  private var troubles: [[String]: Time] = [:]
   private var scheduled: UInt64 = 0
   private var ready = Deque<Job>()
   /// How many events and jobs have happened.
@@ -48,6 +50,18 @@ final class World: @unchecked Sendable {
 
   /// The true wall-clock time.
   var wall: UnixTime { Self.epoch + .microseconds(now) }
+
+  /// Adds an event to the history.
+  func note(_ event: Trace.Event) { trace.note(now, event) }
+
+  /// Adds that an aspect of a part of the world is in trouble for a while, and its end. Of several at the same time the
+  /// last end counts.
+  func note(_ part: String, _ aspect: String, _ trouble: String, for time: Time, then state: String) {
+    let end = max(troubles[[part, aspect]] ?? 0, now + time)
+    troubles[[part, aspect]] = end
+    note(.trouble(part, aspect, "\(trouble) for \(time / 1000) ms"))
+    after(time) { [self] in if troubles[[part, aspect]] == now { note(.well(part, aspect, state)) } }
+  }
 
   /// Lets something happen after a delay in microseconds.
   func after(_ delay: Time, _ action: @escaping () -> Void) {

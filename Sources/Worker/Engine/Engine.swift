@@ -20,7 +20,7 @@ struct Engine {
   /// Takes the spans of sampled sends; nil: sends are not traced.
   let spans: (any SpanSink)?
   /// Told the violations of the dispatcher's invariants after each turn; nil: they are not looked for.
-  let audit: (@Sendable ([String]) -> Void)?
+  let audit: WorkerAudit?
   /// Told about the held segments of broadcasts once a second.
   let reportSegments: @Sendable ([BroadcastShare]) -> Void
   /// Told when the readiness problems change.
@@ -39,7 +39,7 @@ struct Engine {
     configuration: WorkerConfiguration, source: any RecordSource, sink: any RecordSink, broadcastSink: any RecordSink,
     registry: any DeviceRegistry, broadcasts: any BroadcastStore & PushQuotaStore, table: SenderTable,
     topics: Topics, clock: any WallClock, delays: any DelayClock, mailbox: Mailbox, seed: UInt64, logger: Logger,
-    spans: (any SpanSink)?, audit: (@Sendable ([String]) -> Void)?,
+    spans: (any SpanSink)?, audit: WorkerAudit?,
     reportSegments: @escaping @Sendable ([BroadcastShare]) -> Void,
     reportReadiness: @escaping @Sendable ([ReadinessProblem]) -> Void
   ) {
@@ -99,7 +99,7 @@ struct Engine {
       report(at: now)
     }
     perform(dispatcher.finishTurn(), in: &group)
-    if let audit { audit(findViolations()) }
+    if let audit { audit(findViolations()) { dispatcher.load } }
   }
 
   /// Violations of the invariants: of the counters after every turn, of everything as often as its cost allows.
