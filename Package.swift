@@ -228,13 +228,16 @@ let package = Package(
     .executableTarget(
       name: "fanfare-dev",
       dependencies: [
-        "CJemalloc", "CPerfCounter", "EmbeddedKafka", "FanfareCore", "FrontEnd", "HTTP2", "HTTPServer", "Ledger",
-        "Operations",
+        "CJemalloc", "CPerfCounter", "Console", "EmbeddedKafka", "FanfareCore", "FrontEnd", "HTTP2", "HTTPServer",
+        "Ledger", "Operations",
         "PrivatePostgreSQL", "PushServices", "PushSimulator", "RDKafka", "Registry", "Roles",
         "SettingsTable", "Simulation", "Store", "Worker", argumentParser, asyncHTTPClient, crypto, httpTypes, logging,
         nioCore, nioHTTP1,
         nioPosix, nioSSL, serviceLifecycle, unixSignals,
       ],
+      resources: ["index.html", "trace.css", "trace.js", "lanes.js", "waits.js", "page.js"].map {
+        .embedInCode("TracePage/\($0)")
+      },
       swiftSettings: house),
 
     // Tests mirror the targets. `Support` holds shared code, `EndToEnd` tests whole flows in real processes.
@@ -356,7 +359,7 @@ let package = Package(
       name: "EndToEnd",
       dependencies: [
         "fanfare", "fanfare-dev", "EmbeddedKafka", "FanfareCore", "FrontEnd", "PrivatePostgreSQL", "RDKafka",
-        "Registry", "Roles", "Store", "Support", asyncHTTPClient, logging, nioCore, nioHTTP1, nioPosix,
+        "Registry", "Roles", "Simulation", "Store", "Support", asyncHTTPClient, logging, nioCore, nioHTTP1, nioPosix,
       ],
       exclude: ["Azure/clients.py", "Console", "Corpus", "Schemathesis"], swiftSettings: house),
   ],

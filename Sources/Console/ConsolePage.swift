@@ -5,6 +5,10 @@ package import FrontEnd
 ///
 /// The page is a plain client of the HTTP API. It shows nothing before a log-in.
 package enum ConsolePage {
+  /// The style, and the module that makes elements: other pages of Fanfare look and work alike.
+  package static var style: [UInt8] { PackageResources.style_css }
+  package static var elements: [UInt8] { PackageResources.dom_js }
+
   /// The files by their paths.
   package static var files: [String: StaticFile] {
     let script = "text/javascript; charset=utf-8"

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import Roles
 import Simulation
 
 /// `fanfare-dev simulate`
@@ -37,6 +38,8 @@ struct SimulateCommand: AsyncParsableCommand {
   @Option(help: ArgumentHelp("The partitions of each topic, instead of the profile's.", valueName: "number"))
   var partitions: Int?
   @Flag(help: "Prints everything that happens.") var trace = false
+  @Option(help: ArgumentHelp("Writes a page that replays the run of one seed of one profile.", valueName: "file"))
+  var page: String?
 
   func validate() throws {
     guard profile == nil || Profile.all.contains(where: { $0.name == profile }) else {
@@ -61,6 +64,9 @@ struct SimulateCommand: AsyncParsableCommand {
       throw ValidationError("--partitions: must be from 1 to \(most.size)")
     }
     guard (1...1_000_000).contains(seeds) else { throw ValidationError("--seeds: must be from 1 to 1000000") }
+    guard page == nil || (profile != nil && seeds == 1 && minutes == nil) else {
+      throw ValidationError("--page: needs one --profile, and one seed")
+    }
     guard seed ?? 0 < 1 << 63 else { throw ValidationError("--seed: must be less than 2^63") }
   }
 
@@ -70,12 +76,19 @@ struct SimulateCommand: AsyncParsableCommand {
     let profiles = Profile.all.filter { profile == nil || $0.name == profile }.map(adapted)
     let first = seed ?? .random(in: 0..<1 << 32)
     let end = minutes.map { ContinuousClock.now + .seconds(60 * $0) }
-    var (seed, sum) = (first, Sum())
+    var (seed, sum) = (first, SimulationSum())
     repeat {
-      for profile in profiles { sum.add(run(profile, seed: seed)) }
+      for profile in profiles {
+        let report = try run(profile, seed: seed, isOnly: seeds == 1 && minutes == nil && profiles.count == 1)
+        sum.add(report)
+        if sum.runs > 1, Console.isErrorTerminal { Console.overwriteError(sum.progress) }
+      }
       seed += 1
     } while end.map { .now < $0 } ?? (seed < first + seeds)
-    if sum.runs > 1 { print(sum) }
+    if sum.runs > 1 {
+      if Console.isErrorTerminal { Console.overwriteError("") }
+      print(sum)
+    }
     if sum.violations > 0 { throw ExitCode.failure }
   }
 
@@ -104,11 +117,15 @@ struct SimulateCommand: AsyncParsableCommand {
     if !report.violations.isEmpty { throw ExitCode.failure }
   }
 
-  private func run(_ profile: Profile, seed: UInt64) -> Simulation.Report {
+  /// Runs one seed. Prints its line if it is the only one, or fails.
+  private func run(_ profile: Profile, seed: UInt64, isOnly: Bool) throws -> Simulation.Report {
     let start = ContinuousClock.now
-    let trace = trace ? Trace { print($0) } : Trace()
+    let recording = page == nil ? nil : Recording()
+    let trace = Trace(recording: recording, write: trace ? { print($0) } : nil)
     let report = Simulation(profile, seed: seed, trace: trace).run()
     let counts = report.counts
+    guard isOnly || !report.violations.isEmpty else { return report }
+    if Console.isErrorTerminal { Console.overwriteError("") }
     print(
       """
       \(profile.name), seed \(seed): \(counts.accepted) sends, \(counts.pushes) pushes (\(counts.repeated) repeated), \
@@ -117,33 +134,10 @@ struct SimulateCommand: AsyncParsableCommand {
       \(report.steps) steps, digest \(String(report.digest, radix: 16))
       """)
     for violation in report.violations { print("  \(violation)") }
+    if let page, let recording {
+      try Data(TracePage.html(of: recording, report, profile, seed: seed)).write(to: URL(filePath: page))
+    }
     return report
-  }
-
-  /// The sum of several runs.
-  private struct Sum: CustomStringConvertible {
-    private(set) var runs = 0
-    private(set) var violations = 0
-    private var (sends, pushes, checks, seconds): (Int, Int, Int, Int64) = (0, 0, 0, 0)
-    private var faults: [String: Int] = [:]
-
-    mutating func add(_ report: Simulation.Report) {
-      runs += 1
-      violations += report.violations.count
-      sends += report.counts.accepted
-      pushes += report.counts.pushes
-      checks += report.counts.checks
-      seconds += report.virtualTime.components.seconds
-      for (fault, count) in report.faults { faults[fault.rawValue, default: 0] += count }
-    }
-
-    var description: String {
-      let kinds = faults.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
-      return """
-        \(runs) runs: \(sends) sends, \(pushes) pushes, \(checks) checks, \(seconds) s virtual, \
-        \(violations) broken promises; faults: \(kinds.isEmpty ? "none" : kinds)
-        """
-    }
   }
 
   /// Starts the program again with hash values that are the same in every process: dictionaries then have the same order

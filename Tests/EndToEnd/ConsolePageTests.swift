@@ -8,10 +8,7 @@ import Testing
 /// Skipped if Chromium is not installed; `deploy/test` installs it. With `FANFARE_TEST_SCREENSHOTS` the pictures stay
 /// in that folder.
 @Suite struct ConsolePageTests {
-  private static let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(
-    path: "Console/page.py")
-
-  @Test(.timeLimit(.minutes(5)), .enabled(if: ChildProcess.find("chromium") != nil))
+  @Test(.timeLimit(.minutes(5)), .enabled(if: BrowserScript.isPossible))
   func anOperatorSeesAndSteersEverythingAndAStrangerIsRefused() async throws {
     try await withDirectory("console") { directory in
       let demo = try ChildProcess(
@@ -25,17 +22,7 @@ import Testing
       }
       // The broadcast is under way.
       while try await !demo.line().contains("kill -9") {}
-      let environment = ProcessInfo.processInfo.environment
-      let browser = try ChildProcess(
-        [
-          Self.script.path, try #require(ChildProcess.find("chromium")).path, try #require(address),
-          environment["FANFARE_TEST_SCREENSHOTS"] ?? directory.path,
-        ],
-        name: "page.py", program: try #require(ChildProcess.find("python3")), directory: directory, keepsOutput: true)
-      defer { browser.destroy() }
-      let status = try await browser.exitStatus(within: .seconds(180))
-      let (output, log) = (try browser.output(), browser.log)
-      #expect(status == 0, "\(output) \(log)")
+      let output = try await BrowserScript.run("page.py", try #require(address), in: directory)
       #expect(output.contains("resumed"))
       for act in [
         ["session.opened"], ["send.steered", "state=paused"], ["send.steered", "state=running"],

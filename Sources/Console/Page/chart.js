@@ -1,18 +1,9 @@
 // Charts over the last fifteen minutes, as SVG.
 
-import {h, fill, rate, timeOfDay, minuteOfDay} from './dom.js';
-
-const SVG = 'http://www.w3.org/2000/svg';
+import {h, s, fill, rate, timeOfDay, minuteOfDay} from './dom.js';
 
 /** The seconds on show: fifteen minutes, less while the server does not know as much. */
 const spanOf = length => [120, 300].find(seconds => length <= seconds) ?? 900;
-
-function s(name, attributes, ...children) {
-  const element = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  element.append(...children);
-  return element;
-}
 
 /** The smallest round number that is not less. */
 function ceiling(value) {

@@ -13,6 +13,14 @@ export function h(name, attributes = {}, ...children) {
   return element;
 }
 
+/** Makes an element of a drawing. */
+export function s(name, attributes, ...children) {
+  const element = document.createElementNS('http://www.w3.org/2000/svg', name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...children);
+  return element;
+}
+
 function add(element, children) {
   for (const child of children.flat(Infinity)) {
     if (child === undefined || child === null || child === false) continue;

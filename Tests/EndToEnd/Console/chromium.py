@@ -2,9 +2,11 @@
 import base64
 import json
 import os
+import pathlib
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.request
@@ -12,6 +14,28 @@ import urllib.request
 
 class Failure(Exception):
     """What the page does not do."""
+
+
+CHECKS = pathlib.Path(__file__).with_name("checks.js").read_text(encoding="utf-8")
+
+
+def expect(condition, problem):
+    if not condition:
+        raise Failure(problem)
+
+
+def accessible(page, name):
+    problems = page.run(CHECKS)
+    expect(not problems, f"{name}: {problems}")
+
+
+def perform(main):
+    """Runs a script; a failure is its error output and status 1."""
+    try:
+        main()
+    except Failure as failure:
+        print(failure, file=sys.stderr)
+        sys.exit(1)
 
 
 class WebSocket:

@@ -5,22 +5,15 @@ the page fails."""
 import base64
 import datetime
 import json
-import pathlib
 import sys
 import urllib.error
 import urllib.parse
 import urllib.request
 
-from chromium import Browser, Failure
+from chromium import Browser, Failure, accessible, expect, perform
 
-CHECKS = pathlib.Path(__file__).with_name("checks.js").read_text(encoding="utf-8")
 DELIVERED = "import('/console/api.js').then(module => module.pulse.state.figures.delivered)"
 PAGES = ["overview", "sends", "broadcasts", "devices?user=user-1", "letters", "schedule"]
-
-
-def expect(condition, problem):
-    if not condition:
-        raise Failure(problem)
 
 
 def log_in(page, base, user):
@@ -30,11 +23,6 @@ def log_in(page, base, user):
         for (const name of ['user', 'password']) document.querySelector(`[name=${{name}}]`).value = {json.dumps(user)};
         document.querySelector('form').requestSubmit();
     }})()""")
-
-
-def accessible(page, name):
-    problems = page.run(CHECKS)
-    expect(not problems, f"{name}: {problems}")
 
 
 def refuse_stranger(program, base):
@@ -237,8 +225,4 @@ def main():
         page.close()
 
 
-try:
-    main()
-except Failure as failure:
-    print(failure, file=sys.stderr)
-    sys.exit(1)
+perform(main)

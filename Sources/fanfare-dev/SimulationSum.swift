@@ -1,0 +1,73 @@
+import Roles
+import Simulation
+
+/// The sum of several runs, as a table.
+struct SimulationSum: CustomStringConvertible {
+  private let start = ContinuousClock.now
+  private(set) var runs = 0
+  private(set) var violations = 0
+  private var failed = 0
+  private var virtualTime = Duration.zero
+  private var (sends, pushes, repeated, deferred, checks): (Int, Int, Int, Int, Int) = (0, 0, 0, 0, 0)
+  private var faults: [String: Int] = [:]
+
+  mutating func add(_ report: Simulation.Report) {
+    runs += 1
+    violations += report.violations.count
+    if !report.violations.isEmpty { failed += 1 }
+    virtualTime += report.virtualTime
+    sends += report.counts.accepted
+    pushes += report.counts.pushes
+    repeated += report.counts.repeated
+    deferred += report.counts.deferred
+    checks += report.counts.checks
+    for (fault, count) in report.faults { faults[fault.rawValue, default: 0] += count }
+  }
+
+  /// One line while further runs follow.
+  var progress: String {
+    "\(Self.grouped(runs)) runs, \(Self.text(virtualTime)) virtual, \(Self.grouped(sends)) sends, "
+      + "\(Self.grouped(faults.values.reduce(0, +))) faults, \(failed) runs failed"
+  }
+
+  var description: String {
+    let real = ContinuousClock.now - start
+    let kinds = faults.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+    var rows: [(name: String, count: String, rest: String)] = [
+      ("runs", Self.grouped(runs), failed == 0 ? "all passed" : "\(failed) failed"),
+      ("virtual time", Self.text(virtualTime), "in \(Self.text(real)): \((virtualTime / real).text) times as fast"),
+      ("sends", Self.grouped(sends), "\(Self.grouped(deferred)) parts deferred"),
+      ("pushes", Self.grouped(pushes), "\(Self.grouped(repeated)) of them repeated"),
+      ("faults", Self.grouped(faults.values.reduce(0, +)), kinds.isEmpty ? "" : "by kind:"),
+    ]
+    rows += kinds.map { ("  \($0.key)", Self.grouped($0.value), "") }
+    rows += [
+      ("checks", Self.grouped(checks), "of promises and invariants"),
+      ("broken promises", violations == 0 ? "none" : Self.grouped(violations), ""),
+    ]
+    let (names, counts) = (rows.map(\.name.count).max() ?? 0, rows.map(\.count.count).max() ?? 0)
+    return rows.map { row in
+      let line =
+        row.name + String(repeating: " ", count: names + 2 - row.name.count + counts - row.count.count) + row.count
+      return row.rest.isEmpty ? line : line + "  " + row.rest
+    }.joined(separator: "\n")
+  }
+
+  /// A number with its digits in groups of three.
+  private static func grouped(_ number: Int) -> String {
+    let digits = String(number)
+    return digits.enumerated().map { place, digit in
+      (place > 0 && (digits.count - place).isMultiple(of: 3) ? "," : "") + String(digit)
+    }.joined()
+  }
+
+  /// A duration in the largest unit of which it has at least two.
+  private static func text(_ duration: Duration) -> String {
+    let units: [(name: String, seconds: Double)] = [
+      ("years", 365.25 * 86_400), ("days", 86_400), ("h", 3_600), ("min", 60),
+    ]
+    let seconds = duration / .seconds(1)
+    guard let unit = units.first(where: { seconds >= 2 * $0.seconds }) else { return "\(seconds.text) s" }
+    return "\((seconds / unit.seconds).text) \(unit.name)"
+  }
+}
