@@ -308,7 +308,7 @@ let package = Package(
       exclude: ["Golden"], swiftSettings: house),
     .testTarget(
       name: "SimulationTests", dependencies: ["FanfareCore", "RDKafka", "Simulation", "Support", "Worker"],
-      swiftSettings: house),
+      exclude: ["Mutations"], swiftSettings: house),
     .testTarget(
       name: "LedgerTests",
       dependencies: [

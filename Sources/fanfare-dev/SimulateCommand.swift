@@ -38,6 +38,7 @@ struct SimulateCommand: AsyncParsableCommand {
   @Option(help: ArgumentHelp("The partitions of each topic, instead of the profile's.", valueName: "number"))
   var partitions: Int?
   @Flag(help: "Prints everything that happens.") var trace = false
+  @Flag(help: "Ends with the first run that breaks a promise.") var stopAtFirst = false
   @Option(help: ArgumentHelp("Writes a page that replays the run of one seed of one profile.", valueName: "file"))
   var page: String?
 
@@ -77,11 +78,12 @@ struct SimulateCommand: AsyncParsableCommand {
     let first = seed ?? .random(in: 0..<1 << 32)
     let end = minutes.map { ContinuousClock.now + .seconds(60 * $0) }
     var (seed, sum) = (first, SimulationSum())
-    repeat {
+    runs: repeat {
       for profile in profiles {
         let report = try run(profile, seed: seed, isOnly: seeds == 1 && minutes == nil && profiles.count == 1)
         sum.add(report)
         if sum.runs > 1, Console.isErrorTerminal { Console.overwriteError(sum.progress) }
+        if stopAtFirst, sum.violations > 0 || end.map({ .now >= $0 }) == true { break runs }
       }
       seed += 1
     } while end.map { .now < $0 } ?? (seed < first + seeds)
