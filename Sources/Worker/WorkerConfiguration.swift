@@ -82,8 +82,11 @@ package struct WorkerConfiguration: Sendable {
     package var headStart: Int { pageDevices / 5 }
     /// The most devices looked at in one question about a page.
     package var lookUpPage = 2_500
-    /// The most segments of a broadcast: the workers share them.
+    /// The segments of a broadcast: the workers share them.
     package var segments = 64
+    /// The most segments of a broadcast so large that its segments would otherwise have more than 16 pages. Each segment
+    /// is walked page by page, so the devices in a second grow with their number.
+    package var mostSegments = 1_024
     /// The most pushes of broadcasts in flight on one platform: the rest of its room is for single
     /// sends. While single sends arrive, it may be fewer (see `BroadcastWindow`).
     package var maximumBroadcastPushesPerSender = 1_000
@@ -94,7 +97,7 @@ package struct WorkerConfiguration: Sendable {
     package var broadcastFailureSample = 20
 
     /// How many segments a broadcast with that many pages has.
-    package func segments(pages: Int) -> Int { min(segments, pages) }
+    package func segments(pages: Int) -> Int { min(pages, max(segments, min(pages / 16, mostSegments))) }
 
     package init() {}
   }

@@ -216,7 +216,7 @@ extension Dispatcher {
     for sender in lanes.indices where !lanes[sender].isStopped {
       guard let quota = lanes[sender].quota.quota else { continue }
       // Some stay however small the quota is: otherwise records that come back would leave again before their turn.
-      let limit = max(PlatformLane.broadcastPeriod, quota.pushes(in: configuration.times.longestRest))
+      let limit = quota.mostWaiting(configuration)
       guard lanes[sender].queuedCount > limit else { continue }
       let leaving = keepWithinQuota(of: sender, limit)
       for (number, ticket) in leaving.enumerated() where items.phase(of: ticket) == .queued {

@@ -1,10 +1,10 @@
-import FanfareCore
+package import FanfareCore
 
 /// This worker's share of a platform quota that all workers share.
 ///
 /// It reserves pushes in the store: few at first and more as it uses them, so that the store is asked rarely and few
 /// reservations lapse. It uses one reservation while it asks for the next one.
-struct PlatformQuota: Sendable {
+package struct PlatformQuota: Sendable {
   /// Pushes that may be made from a moment on, for `PushQuota.lifetime`.
   private struct Reservation: Sendable {
     let size: Int
@@ -29,13 +29,13 @@ struct PlatformQuota: Sendable {
   /// Pushes handed over since the last request.
   private var used = 0
 
-  init(_ quota: PushQuota?) {
+  package init(_ quota: PushQuota?) {
     self.quota = quota
   }
 
   /// Whether a push may be handed over now, in addition to `checks` others that are being looked
   /// up.
-  mutating func allowsPush(besides checks: Int = 0, at now: UnixTime) -> Bool {
+  package mutating func allowsPush(besides checks: Int = 0, at now: UnixTime) -> Bool {
     guard quota != nil else { return true }
     if current?.isOver(at: now) != false { (current, next) = (next, nil) }
     if current?.isOver(at: now) == true { current = nil }
@@ -51,7 +51,7 @@ struct PlatformQuota: Sendable {
   }
 
   /// Counts a push that is handed over.
-  mutating func spend() {
+  package mutating func spend() {
     guard quota != nil else { return }
     current?.rest -= 1
     used += 1
@@ -59,7 +59,7 @@ struct PlatformQuota: Sendable {
 
   /// The reservation to ask for now; nil: none. `isWaiting`: some pushes could not be handed over.
   /// `checks`: the number of pushes that are being looked up and will be handed over after that.
-  mutating func request(isWaiting: Bool, checks: Int, at now: UnixTime) -> (
+  package mutating func request(isWaiting: Bool, checks: Int, at now: UnixTime) -> (
     quota: PushQuota, pushes: Int, lead: Duration
   )? {
     guard let quota, askedAt == nil, next == nil else { return nil }
@@ -73,7 +73,7 @@ struct PlatformQuota: Sendable {
   }
 
   /// The store has reserved `pushes`, from that moment on.
-  mutating func grant(_ pushes: Int, from moment: UnixTime, at now: UnixTime) {
+  package mutating func grant(_ pushes: Int, from moment: UnixTime, at now: UnixTime) {
     let wait = askedAt.map { now - $0 } ?? .zero
     lead = wait < PushQuota.lifetime / 2 ? .zero : min(wait, .seconds(5))
     askedAt = nil
@@ -84,6 +84,14 @@ struct PlatformQuota: Sendable {
 extension PushQuota {
   /// How many pushes of all workers together it allows in that time.
   func pushes(in time: Duration) -> Int { perMinute * Int(min(time, .seconds(3600)).milliseconds) / 61_000 }
+
+  /// The most pushes that wait for it in the memory of one worker: those of the longest rest, and no more than half of
+  /// the room, because the other platforms need the rest.
+  package func mostWaiting(_ configuration: WorkerConfiguration) -> Int {
+    max(
+      PlatformLane.broadcastPeriod,
+      min(pushes(in: configuration.times.longestRest), configuration.limits.maximumRecords / 2))
+  }
 
   /// The time in which it lets that many pushes through.
   func time(of pushes: Int) -> Duration { .milliseconds(Int64(pushes) * 61_000 / Int64(perMinute)) }

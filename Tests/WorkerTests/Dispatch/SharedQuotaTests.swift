@@ -107,6 +107,19 @@ import Testing
     #expect(questions <= 60, "in twenty seconds: \(questions)")
   }
 
+  @Test func pushesThatWaitForALargeQuotaLeaveRoom() {
+    // The quota of ten seconds exceeds the room of one worker.
+    var desk = Desk(retryDelays: [2, 15]) { configuration in
+      configuration.pushesPerMinute = [.default: [.fcm: 600_000]]
+      configuration.limits.maximumRecords = 100
+    }
+    desk.answersQuestions = false
+    for number in 0..<90 { desk.registry[.user("user\(number)")] = [Desk.target("t\(number)", .fcm)] }
+    for number in 0..<90 { desk.deliver(desk.send(to: .user("user\(number)"))) }
+    desk.advance(.seconds(2))
+    #expect(desk.pushes.isEmpty && desk.retries.count >= 40)
+  }
+
   @Test func platformWithoutQuotaAsksNothing() {
     var desk = Desk()
     desk.answersQuestions = false
