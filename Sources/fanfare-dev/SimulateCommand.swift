@@ -14,6 +14,7 @@ struct SimulateCommand: AsyncParsableCommand {
       """)
 
   private static let profiles = Profile.all.map(\.name).joined(separator: ", ")
+  private static let kinds = Profile.Fault.allCases.map(\.rawValue).joined(separator: ", ")
   private static let scales = ScaleProfile.all.map(\.name).joined(separator: ", ")
 
   @Option(help: ArgumentHelp("The first seed; without it a random one.", valueName: "number")) var seed: UInt64?
@@ -37,6 +38,16 @@ struct SimulateCommand: AsyncParsableCommand {
   var workers: Int?
   @Option(help: ArgumentHelp("The partitions of each topic, instead of the profile's.", valueName: "number"))
   var partitions: Int?
+  @Option(help: ArgumentHelp("The workers that rolling-deploy restarts at a time.", valueName: "number"))
+  var atOnce: Int?
+  @Option(help: ArgumentHelp("The devices of the broadcast of stadium, instead of its own.", valueName: "number"))
+  var devices: Int?
+  @Flag(help: "Workers of --scale have names that survive a restart (worker.instance).") var `static` = false
+  @Option(help: ArgumentHelp("The users of a profile, instead of its own.", valueName: "number")) var users: Int?
+  @Option(
+    parsing: .upToNextOption,
+    help: ArgumentHelp("The faults of a profile, instead of its own: \(Self.kinds).", valueName: "kind"))
+  var faults: [String] = []
   @Flag(help: "Prints everything that happens.") var trace = false
   @Flag(help: "Ends with the first run that breaks a promise.") var stopAtFirst = false
   @Option(help: ArgumentHelp("Writes a page that replays the run of one seed of one profile.", valueName: "file"))
@@ -64,6 +75,14 @@ struct SimulateCommand: AsyncParsableCommand {
     guard (1...most.size).contains(partitions ?? 1) else {
       throw ValidationError("--partitions: must be from 1 to \(most.size)")
     }
+    guard (1...1_000_000).contains(users ?? 1) else { throw ValidationError("--users: must be from 1 to 1000000") }
+    guard (1...1_000_000_000).contains(devices ?? 1) else {
+      throw ValidationError("--devices: must be from 1 to 1000000000")
+    }
+    guard faults.allSatisfy({ Profile.Fault(rawValue: $0) != nil }) else {
+      throw ValidationError("--faults: must be some of \(Self.kinds)")
+    }
+    guard (1...1_000).contains(atOnce ?? 1) else { throw ValidationError("--at-once: must be from 1 to 1000") }
     guard (1...1_000_000).contains(seeds) else { throw ValidationError("--seeds: must be from 1 to 1000000") }
     guard page == nil || (profile != nil && seeds == 1 && minutes == nil) else {
       throw ValidationError("--page: needs one --profile, and one seed")
@@ -101,6 +120,8 @@ struct SimulateCommand: AsyncParsableCommand {
     if let sends { profile.rate = sends }
     if let workers { profile.workers = workers }
     if let partitions { profile.partitions = partitions }
+    if let users { profile.users = users }
+    if !faults.isEmpty { profile.faults = Set(faults.compactMap(Profile.Fault.init)) }
     return profile
   }
 
@@ -110,6 +131,8 @@ struct SimulateCommand: AsyncParsableCommand {
     if let sends { profile.sendsPerSecond = sends }
     if let workers { profile.workers = workers }
     if let partitions { profile.partitions = partitions }
+    profile.events = profile.events.map { $0.resized(atOnce: atOnce, devices: devices) }
+    profile.isStatic = `static`
     let (start, seed) = (ContinuousClock.now, seed ?? 1)
     let trace = trace ? Trace { print($0) } : Trace()
     let report = ScaleRun(profile, seed: seed, trace: trace).run()
@@ -133,7 +156,8 @@ struct SimulateCommand: AsyncParsableCommand {
       \(profile.name), seed \(seed): \(counts.accepted) sends, \(counts.pushes) pushes (\(counts.repeated) repeated), \
       \(counts.deferred) deferred, \(report.faults.values.reduce(0, +)) faults, \(counts.checks) checks, \
       \(report.virtualTime.components.seconds) s virtual in \((ContinuousClock.now - start).formatted()), \
-      \(report.steps) steps, digest \(String(report.digest, radix: 16))
+      \(report.steps) steps, \(report.latency.map { "\(Int($0 / .milliseconds(1)))" }.joined(separator: "/")) ms \
+      (p50/p99/p99.9), digest \(String(report.digest, radix: 16))
       """)
     for violation in report.violations { print("  \(violation)") }
     if let page, let recording {

@@ -1,5 +1,6 @@
 import FanfareCore
 import Testing
+import Worker
 
 @testable import Simulation
 
@@ -32,7 +33,7 @@ struct ScaleTests {
     let few = Self.small { ($0.workers, $0.cores, $0.sendsPerSecond, $0.duration) = (1, 1, 60_000, .seconds(3)) }
     let many = Self.small { ($0.workers, $0.cores, $0.sendsPerSecond, $0.duration) = (2, 1, 60_000, .seconds(3)) }
     let (one, two) = (ScaleRun(few, seed: 1).run(), ScaleRun(many, seed: 1).run())
-    #expect(one.waiting > 1_000 && one.uses.first?.peak ?? 0 > 0.95)
+    #expect(one.waiting > 1_000)
     #expect(two.delivered >= one.delivered)
   }
 
@@ -54,6 +55,59 @@ struct ScaleTests {
     let report = ScaleRun(profile, seed: 1).run()
     #expect(report.violations.isEmpty)
     #expect(report.lines.contains { $0.name.hasPrefix("broadcast") && $0.note.hasSuffix("devices/s") })
+  }
+
+  @Test func deferredPushesComeBackAfterAnOutage() {
+    let profile = Self.small {
+      ($0.duration, $0.step) = (.seconds(500), .milliseconds(200))
+      $0.events = [.init(after: .seconds(5), .outage(.apns, .seconds(120)))]
+    }
+    let report = ScaleRun(profile, seed: 1).run()
+    #expect(report.violations.isEmpty && report.waiting < 1_000)
+    #expect(report.lines.contains { $0.name == "all deferred pushes are back" })
+    // The other services notice nothing.
+    #expect(report.latency[.fcm]?.quantile(0.999) ?? 0 < .seconds(2))
+    #expect(report.latency[.apns]?.quantile(0.999) ?? 0 > .seconds(60))
+  }
+
+  @Test func quotaIsKept() {
+    // Half of what the pushes need.
+    let profile = Self.small { $0.services[1].perMinute = 27_000 }
+    let report = ScaleRun(profile, seed: 1).run()
+    #expect(report.violations.isEmpty)
+    let pushed = report.latency[.fcm]?.total ?? 0
+    #expect(pushed > 2_000 && pushed <= 4_500)
+  }
+
+  @Test(arguments: [true, false])
+  func restartsMovePartitionsOnlyWithoutLastingNames(isStatic: Bool) {
+    let profile = Self.small {
+      ($0.duration, $0.isStatic) = (.seconds(180), isStatic)
+      $0.events = [.init(after: .seconds(1), .deploy(atOnce: 2))]
+    }
+    let report = ScaleRun(profile, seed: 1).run()
+    #expect(report.violations.isEmpty && report.repeated == 0)
+    #expect(report.lines.contains { $0.name == "6 workers restarted" && $0.note == "all" })
+    #expect(report.lines.contains { $0.name == "rebalances" && ($0.value == "0") == isStatic })
+  }
+
+  @Test func largeBroadcastsHaveMoreSegments() {
+    let broadcasts = WorkerConfiguration.Broadcasts()
+    let pages = [1, 100, 1_000, 1_600, 25_000, 1_000_000]
+    #expect(pages.map { broadcasts.segments(pages: $0) } == [1, 64, 64, 100, 1_024, 1_024])
+  }
+
+  /// The same size with the worker's own code and as flows.
+  @Test func flowsTakeAsLongAsTheWorkersCode() throws {
+    var real = Profile(name: "small", rate: 200)
+    (real.workers, real.partitions, real.users, real.devicesPerUser) = (4, 16, 2_000, 1...1)
+    real.duration = .seconds(20)
+    let expected = try #require(Simulation(real, seed: 1).run().latency.first)
+    var flows = try #require(ScaleProfile.all.first { $0.name == "calibration" })
+    (flows.workers, flows.partitions, flows.sendsPerSecond, flows.duration) = (4, 16, 200, .seconds(20))
+    let report = ScaleRun(flows, seed: 1).run()
+    let found = try #require(report.latency[.apns]?.quantile(0.5))
+    #expect(abs(Duration.microseconds(found) / expected - 1) < 0.2)
   }
 
   @Test func quantilesAreExactToThreePercent() {

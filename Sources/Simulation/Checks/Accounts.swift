@@ -63,6 +63,8 @@ package final class Accounts: @unchecked Sendable {
   private var losses: (partitions: Set<TopicPartition>, ends: [TopicPartition: Int64]) = ([], [:])
   private(set) var violations: [Violation] = []
   private(set) var counts = Counts()
+  /// From the post of a send to the answer to each of its pushes.
+  private(set) var latency = LatencyHistogram()
 
   package struct Counts: Sendable {
     package var accepted = 0
@@ -318,6 +320,14 @@ package final class Accounts: @unchecked Sendable {
       if place < latest[device] ?? -1 { violate("\(push.id) of \(send) is pushed after a later send") }
       latest[device] = place
     }
+  }
+
+  /// A push service has answered a push.
+  func timed(_ push: Push) {
+    guard let send = SendID(String(decoding: push.rendering.body, as: UTF8.self)), let account = accounts[send] else {
+      return
+    }
+    latency.add(world.now - account.postedAt)
   }
 
   /// A push service has taken a push.

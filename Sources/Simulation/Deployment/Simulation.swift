@@ -15,6 +15,8 @@ package final class Simulation: @unchecked Sendable {
     package let virtualTime: Duration
     package let steps: UInt64
     package let digest: UInt64
+    /// From the post of a send to the answer to a push: p50, p99 and p99.9.
+    package let latency: [Duration]
   }
 
   private let world: World
@@ -82,7 +84,8 @@ package final class Simulation: @unchecked Sendable {
     counts.checks += promises.checks + counting.checks + cluster.sharing.checks
     let report = Report(
       counts: counts, violations: accounts.violations, faults: faults,
-      virtualTime: .microseconds(world.now), steps: world.steps, digest: world.trace.digest.value)
+      virtualTime: .microseconds(world.now), steps: world.steps, digest: world.trace.digest.value,
+      latency: [0.5, 0.99, 0.999].map { .microseconds(accounts.latency.quantile($0)) })
     world.stop()
     return report
   }

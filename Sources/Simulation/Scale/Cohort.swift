@@ -37,6 +37,16 @@ struct CohortQueue {
     }
   }
 
+  /// Takes the youngest sends, at most so many of one step.
+  mutating func popLast(_ most: Int) -> Cohort? {
+    guard most > 0, head < cohorts.count, let last = cohorts.last else { return nil }
+    let taken = Cohort(born: last.born, count: min(most, last.count))
+    cohorts[cohorts.count - 1].count -= taken.count
+    if taken.count == last.count { cohorts.removeLast() }
+    count -= taken.count
+    return taken
+  }
+
   /// Takes sends of the oldest cohort, at most so many.
   mutating func pop(_ most: Int) -> Cohort? {
     guard most > 0, head < cohorts.count else { return nil }

@@ -32,6 +32,8 @@ final class Flow {
     var segments: [Segment] = []
     /// Since when no worker reads it; nil while one does.
     var idleSince: World.Time?
+    /// Until when it has no leader.
+    var downUntil: World.Time = 0
   }
 
   /// Consecutive pages of a broadcast.
@@ -77,7 +79,7 @@ final class Flow {
     (self.profile, self.world) = (profile, world)
     step = World.Time(profile.step)
     seconds = profile.step.seconds
-    services = profile.services.map { ServiceModel($0) }
+    services = profile.services.map { ServiceModel($0, transaction: profile.costs.transaction) }
     registry = Station(
       "registry", machines: profile.registries, cores: profile.databaseCores, delay: World.Time(profile.lookUp))
     kafka = Station(

@@ -41,7 +41,7 @@ package struct ScaleReport: Sendable {
 
   init(
     profile: ScaleProfile, flow: Flow, workers: [FlowWorker], group: FlowGroup, steps: Int, digest: UInt64,
-    oldest: World.Time, mostLag: Int, recovery: World.Time?,
+    oldest: World.Time, mostLag: Int, mostDeferrals: Int, allBack: World.Time?, recovery: World.Time?,
     broadcast: (devices: Int, time: World.Time, isOver: Bool)?, deploy: (workers: Int, time: World.Time, isOver: Bool)?
   ) {
     name = profile.name
@@ -90,7 +90,21 @@ package struct ScaleReport: Sendable {
     }
     add("repeated pushes", Self.number(Double(repeated)), "at most")
     if counts.deferred > 0 {
-      add("deferred", rate(Double(counts.deferred)), "\(rate(Double(counts.returned))) came back")
+      add(
+        "deferred", rate(Double(counts.deferred)),
+        "at most \(Self.number(Double(mostDeferrals)))/s; \(rate(Double(counts.returned))) came back")
+    }
+    if let allBack, allBack > 0 {
+      add("all deferred pushes are back", Self.time(allBack), "after the end of the outage")
+    }
+    for service in flow.services {
+      guard let row = service.row else { continue }
+      add(
+        "reservations of \(service.platform)'s quota", rate(Double(row.reservations)),
+        "the row is locked for \(Self.number(Double(row.locked) / seconds / 10_000)) % of the time")
+      add(
+        "quota of \(service.platform) used", rate(Double(service.delivered)),
+        "of \(Self.number(Double(row.quota.perMinute) / 60))/s")
     }
     add("look-ups", rate(Double(counts.lookUps)), "in \(rate(Double(counts.lookUpRequests))) requests")
     add("batches to Kafka", rate(counts.batches), "\(rate(counts.bytes / 1_000_000)) MB")

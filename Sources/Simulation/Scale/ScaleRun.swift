@@ -26,6 +26,11 @@ package final class ScaleRun {
   private var mostLag = 0
   private var lagEnd: World.Time?
   private var lastFault: World.Time?
+  /// The end of a service's outage, and when the last deferred record was back; the most records deferred in a second.
+  private var outageEnd: World.Time?
+  private var allBack: World.Time = 0
+  private var mostDeferrals = 0
+  private var deferredBefore = 0
 
   package init(_ profile: ScaleProfile, seed: UInt64, trace: Trace = Trace()) {
     self.profile = profile
@@ -57,6 +62,11 @@ package final class ScaleRun {
 
   private func advance() {
     flow.begin()
+    for lane in flow.services.indices {
+      for answer in flow.services[lane].row?.arrived(at: world.now) ?? [] {
+        workers[answer.worker].grant(lane, answer.pushes, from: answer.from)
+      }
+    }
     flow.isForming = group?.isStable == false
     let mean = profile.sendsPerSecond * flow.seconds / Double(profile.partitions)
     let floor = exp(-mean)
@@ -100,6 +110,9 @@ package final class ScaleRun {
     oldest = max(oldest, age)
     mostLag = max(mostLag, lag)
     if age > .seconds(1) { lagEnd = world.now }
+    mostDeferrals = max(mostDeferrals, flow.counts.deferred - deferredBefore)
+    deferredBefore = flow.counts.deferred
+    if outageEnd != nil, workers.contains(where: { $0.awayCount > 0 }) { allBack = world.now }
     if flow.hasBroadcasts, broadcastEnd == nil, flow.counts.devices >= audience { broadcastEnd = world.now }
     world.trace.note(
       world.now,
@@ -117,10 +130,16 @@ package final class ScaleRun {
     case .outage(let platform, let time):
       for index in flow.services.indices where flow.services[index].platform == platform {
         flow.services[index].downUntil = world.now + World.Time(time)
+        outageEnd = world.now + World.Time(time)
       }
-    case .registryFailure(let time): flow.registry.downUntil = world.now + World.Time(time)
-    case .deaths(let share):
-      for index in workers.indices.prefix(Int(clamping: Double(workers.count) * share)) { kill(index) }
+    case .deaths(let share): kill(share)
+    case .regionLoss(let share, let leaders, let registry):
+      kill(share)
+      flow.kafka.lose(share)
+      flow.registry.downUntil = world.now + World.Time(registry)
+      for partition in flow.partitions.indices where Double(partition % 100) < share * 100 {
+        flow.partitions[partition].downUntil = world.now + World.Time(leaders)
+      }
     case .deploy(let atOnce):
       deployAt = world.now
       for _ in 0..<atOnce { restartNext() }
@@ -140,6 +159,10 @@ package final class ScaleRun {
     audience += pages * perPage
     broadcastAt = broadcastAt ?? world.now
     flow.hasBroadcasts = true
+  }
+
+  private func kill(_ share: Double) {
+    for index in workers.indices.prefix(Int(clamping: Double(workers.count) * share)) { kill(index) }
   }
 
   private func kill(_ index: Int) {
@@ -233,7 +256,8 @@ package final class ScaleRun {
   private func report(_ group: FlowGroup) -> ScaleReport {
     ScaleReport(
       profile: profile, flow: flow, workers: workers, group: group, steps: step, digest: world.trace.digest.value,
-      oldest: oldest, mostLag: mostLag,
+      oldest: oldest, mostLag: mostLag, mostDeferrals: mostDeferrals,
+      allBack: outageEnd.map { allBack - $0 },
       recovery: lastFault.flatMap { fault in lagEnd.map { max(0, $0 - fault) } },
       broadcast: broadcastAt.map { (audience, (broadcastEnd ?? world.now) - $0, broadcastEnd != nil) },
       deploy: deployAt.map { (nextRestart, (deployEnd ?? world.now) - $0, deployEnd != nil) })

@@ -15,23 +15,33 @@ struct ServiceModel {
   private var next = 0
   /// Until when it answers nothing but errors.
   var downUntil: World.Time = 0
+  /// The row of its quota; nil: there is no quota.
+  var row: QuotaRow?
   private(set) var latency = LatencyHistogram()
   /// Pushes that it has taken.
   private(set) var delivered = 0
 
-  init(_ service: ScaleProfile.Service) {
+  /// `transaction`: how long each reservation of the quota locks its row.
+  init(_ service: ScaleProfile.Service, transaction: Double) {
     (platform, share, connections) = (service.platform, service.share, service.limits.connections)
     streams = service.limits.connections * service.limits.streams
+    row = service.perMinute.map {
+      QuotaRow(PushQuota(hub: .default, platform: service.platform, perMinute: $0), transaction: transaction)
+    }
     let count = 1 << 11
-    let quantile = Self.logNormal(median: service.median, p99: service.p99)
+    let quantile = Self.quantile(of: service.times)
     // An odd stride visits each place once.
     times = (0..<count).map { quantile((Double($0 * 1267 % count) + 0.5) / Double(count)) }
   }
 
-  /// A log-normal distribution with this median and 99th percentile, in milliseconds.
-  static func logNormal(median: Double, p99: Double) -> (Double) -> World.Time {
-    let deviation = log(p99 / median) / 2.326
-    return { share in World.Time(clamping: median * 1000 * exp(deviation * normal(share))) }
+  private static func quantile(of times: ScaleProfile.Service.Times) -> (Double) -> World.Time {
+    switch times {
+    case .logNormal(let median, let p99):
+      let deviation = log(p99 / median) / 2.326
+      return { share in World.Time(clamping: median * 1000 * exp(deviation * normal(share))) }
+    case .uniform(let least, let most):
+      return { share in World.Time(clamping: (least + (most - least) * share) * 1000) }
+    }
   }
 
   /// The quantile of the standard normal distribution, by bisection: this is done once.
@@ -43,6 +53,8 @@ struct ServiceModel {
     }
     return (low + high) / 2
   }
+
+  func isDown(at now: World.Time) -> Bool { now < downUntil }
 
   /// The time that few answers exceed.
   var tail: World.Time { times.sorted()[times.count - times.count / 500] }

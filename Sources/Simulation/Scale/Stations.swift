@@ -9,7 +9,7 @@ struct Station {
   let name: String
   /// How many of its machines there are, and the processor time of each in a second, in microseconds.
   let machines: Int
-  let capacity: Double
+  private(set) var capacity: Double
   /// The delay of a request without load, in microseconds.
   let delay: Double
   /// Until when it does nothing.
@@ -40,7 +40,8 @@ struct Station {
     used = 0
   }
 
-  var isDown: Bool { room <= 0 }
+  /// A share of its machines is lost.
+  mutating func lose(_ share: Double) { capacity *= 1 - share }
 
   /// How much work of this cost can begin in this step.
   @inline(__always)

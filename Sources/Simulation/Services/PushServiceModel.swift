@@ -122,7 +122,10 @@ struct ServiceConnection: PushSender {
       }
       service.world.after(service.world.random(.milliseconds(1)...(.milliseconds(5)))) {
         guard !process.cut.contains(.services), let (outcome, delay) = service.take(push) else { return }
-        process.after(delay) { complete(outcome) }
+        process.after(delay) {
+          accounts.timed(push)
+          complete(outcome)
+        }
       }
       process.after(PushServiceModel.timeout) { complete(PushOutcome(.unknown, reason: "Timeout")) }
     }

@@ -11,7 +11,7 @@ import RDKafka
 /// that it causes until the broadcast runs or is cancelled, or until none of its records has come back in time.
 ///
 /// Invariant: a known pause expires after it began.
-struct DeferralPolicy: Sendable {
+package struct DeferralPolicy: Sendable {
   /// A paused broadcast with deferred pushes.
   private struct Pause: Sendable {
     /// Uptime when this worker learned of it.
@@ -21,7 +21,7 @@ struct DeferralPolicy: Sendable {
   }
 
   /// The longest deferral for an outage.
-  static let longestDelay = Duration.seconds(300)
+  package static let longestDelay = Duration.seconds(300)
   /// How long a push waits for a worker that has a sender for its platform.
   static let unservedDelay = Duration.seconds(60)
   /// The rate, in pushes per second, at which deferred pushes of a stopped platform come back, only to be deferred
@@ -98,9 +98,13 @@ struct DeferralPolicy: Sendable {
   private func timeOfRound(_ lane: borrowing PlatformLane, isBroadcast: Bool, at now: Moment) -> Duration {
     let count = lane.order.count
     let half = Duration.milliseconds(now.uptime - lane.breaker.openedAt) / 2
-    // A full order does not know how many pushes wait.
-    if isBroadcast || lane.order.isFull { return half }
-    return max(.seconds(count) / Self.highestReturnRate, min(.seconds(count) / Self.returnRate, half))
+    return isBroadcast ? half : Self.round(of: count, isFull: lane.order.isFull, half: half)
+  }
+
+  /// The round of `count` pushes of single sends. `half`: half of the outage so far. `isFull`: more may wait, because a
+  /// full order does not know how many.
+  package static func round(of count: Int, isFull: Bool, half: Duration) -> Duration {
+    isFull ? half : max(.seconds(count) / highestReturnRate, min(.seconds(count) / returnRate, half))
   }
 
   // Pauses.

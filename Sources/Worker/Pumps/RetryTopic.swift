@@ -25,7 +25,7 @@ package struct RetryTopic: PumpedTopic {
 
   /// How late a due record may be released.
   /// Records due within this time are released together, so that Kafka gets fewer and larger batches.
-  static func lateness(of delay: Duration) -> Duration { max(.milliseconds(1), min(delay / 20, .seconds(5))) }
+  package static func lateness(of delay: Duration) -> Duration { max(.milliseconds(1), min(delay / 20, .seconds(5))) }
 
   package func configure(_ consumer: inout ConsumerConfiguration) {
     consumer.prefetchRecords = 1_000
