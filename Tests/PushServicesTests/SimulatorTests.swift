@@ -26,7 +26,8 @@ import Testing
   }
 
   static func apns(
-    _ credentials: SimulatorCredentials, _ endpoints: SimulatorEndpoints, clock: any WallClock = SystemWallClock()
+    _ credentials: SimulatorCredentials, _ endpoints: SimulatorEndpoints, clock: any WallClock = SystemWallClock(),
+    configure: (inout APNsConfiguration) -> Void = { _ in }
   ) throws -> APNsSender {
     let app = credentials.apns
     var configuration = APNsConfiguration(
@@ -34,6 +35,7 @@ import Testing
     configuration.host = "localhost"
     configuration.port = endpoints.port(of: .apns)
     configuration.trustRoots = credentials.authorityPEM
+    configure(&configuration)
     return try APNsSender(configuration, SenderResources(clock: clock, logger: Logger(label: "test")))
   }
 

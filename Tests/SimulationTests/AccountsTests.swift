@@ -27,11 +27,14 @@ struct AccountsTests {
   private func post(_ send: SendRequest) {
     accounts.post(send)
     accounts.accept(send.id)
-    append(send.encoded(), to: partition)
+    // The sends are numbered from 1.
+    append(send.encoded(), to: partition, at: Int64(send.id.low) - 1)
   }
 
-  private func append(_ value: [UInt8], to partition: TopicPartition, by writer: String = "") {
-    accounts.appended(partition, 0, SimulatedCluster.Stored(key: nil, value: value, timestamp: 0, writer: writer))
+  private func append(
+    _ value: [UInt8], to partition: TopicPartition, at offset: Int64 = 0, by writer: String = ""
+  ) {
+    accounts.appended(partition, offset, SimulatedCluster.Stored(key: nil, value: value, timestamp: 0, writer: writer))
   }
 
   private func settle(_ send: SendRequest, by writer: String = "") {
@@ -79,6 +82,17 @@ struct AccountsTests {
     accounts.finish(mayRepeat: true, longest: nil)
     // The other one is still in the log.
     #expect(found.count == 1 && found.first?.contains("\(later.id)") == true)
+  }
+
+  @Test func slowSendToOneUserIsFound() {
+    settle(send)
+    world.run(until: .seconds(11))
+    let later = Self.send(2, at: world.wall)
+    post(later)
+    world.run(until: .milliseconds(11_600))
+    settle(later)
+    accounts.finish(mayRepeat: false, longest: .seconds(60))
+    #expect(found == ["a send to one user has taken 600 ms"])
   }
 
   @Test func expiredPushIsFound() {

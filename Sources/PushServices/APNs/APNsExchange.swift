@@ -56,14 +56,14 @@ package struct APNsRequestWriter {
 }
 
 /// One answer of APNs.
-struct APNsAnswer: Sendable {
-  let outcome: PushOutcome
+package struct APNsAnswer: Sendable {
+  package let outcome: PushOutcome
   /// The reason, if it is a known one.
   let reason: APNsReason?
 
   /// Reads an answer: the body's reason decides, then the status. An unknown reason never removes a device: below 500
   /// the push is rejected, from 500 on it is retried. Apple does not document `retry-after`, but it is honoured.
-  init(status: Int, body: [UInt8], retryAfter: String?, now: UnixTime) {
+  package init(status: Int, body: [UInt8], retryAfter: String?, now: UnixTime) {
     if status == 200 {
       outcome = PushOutcome(.accepted, status: 200)
       reason = nil

@@ -1,8 +1,8 @@
-import FanfareCore
+package import FanfareCore
 import Synchronization
 
 /// What an answer of FCM means for the push.
-enum FCMAnswer {
+package enum FCMAnswer {
   /// The reason if Firebase could not authenticate to the push service behind the device.
   static let thirdPartyRefusal = "THIRD_PARTY_AUTH_ERROR"
 
@@ -10,7 +10,7 @@ enum FCMAnswer {
   ///
   /// `isPayloadProven` is called only if the answer blames the token: whether FCM has accepted the same payload for
   /// another device. Without that proof the payload is held to be at fault, and no device is removed.
-  static func outcome(
+  package static func outcome(
     status: Int, body: [UInt8], retryAfter: String?, now: UnixTime, isPayloadProven: () -> Bool
   ) -> PushOutcome {
     if status == 200 { return PushOutcome(.accepted, status: 200) }

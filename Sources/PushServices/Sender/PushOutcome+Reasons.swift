@@ -1,5 +1,5 @@
-import FanfareCore
-import HTTP2
+package import FanfareCore
+package import HTTP2
 
 /// Outcomes that a sender decides itself. Their reasons are Fanfare's own words.
 extension PushOutcome {
@@ -28,7 +28,7 @@ extension PushOutcome {
   ///
   /// A request that the service certainly has not processed is sent again at once; one that found no connection in all
   /// its time is not, because an immediate retry would not help.
-  init(_ error: HTTP2RequestError) {
+  package init(_ error: HTTP2RequestError) {
     let (reason, verdictIfNotProcessed): (String, Verdict) =
       switch error.code {
       case .refused: ("RefusedStream", .retryHere)

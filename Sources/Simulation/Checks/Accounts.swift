@@ -59,6 +59,8 @@ package final class Accounts: @unchecked Sendable {
   private let keepsOrder: Bool
   /// The longest time from post to end, in microseconds.
   private(set) var slowest: World.Time = 0
+  /// The same, of sends to single users after the group has formed.
+  private(set) var slowestSingle: World.Time = 0
   /// The partitions that have lost records, and where those ended that have lost their end.
   private var losses: (partitions: Set<TopicPartition>, ends: [TopicPartition: Int64]) = ([], [:])
   private(set) var violations: [Violation] = []
@@ -81,8 +83,13 @@ package final class Accounts: @unchecked Sendable {
     package var checks = 0
   }
 
+  /// How long a send to one user takes at most without faults, whatever broadcasts are in progress.
+  static let singlePatience: World.Time = .milliseconds(500)
   /// The longest time from the end of a send to the commit that covers it, in microseconds.
   static let commitPatience: World.Time = .seconds(3)
+
+  /// When a group that has formed with the world has its partitions.
+  static let beginning: World.Time = .seconds(10)
 
   init(in world: World, topics: Topics, keepsOrder: Bool) {
     self.world = world
@@ -202,6 +209,9 @@ package final class Accounts: @unchecked Sendable {
         account.concludedAt = world.now
         counts.ended += 1
         slowest = max(slowest, world.now - account.postedAt)
+        if !account.send.isBroadcast, account.postedAt > Self.beginning {
+          slowestSingle = max(slowestSingle, world.now - account.postedAt)
+        }
         world.note(.ended(status.send, "\(status.state)"))
         if account.isAccepted, !account.isExcused { counts.concluded += 1 }
       }
@@ -365,6 +375,9 @@ package final class Accounts: @unchecked Sendable {
   /// At the end, long after the last fault: nothing waits any more.
   func finish(mayRepeat: Bool, longest: Duration?) {
     if let longest, slowest > World.Time(longest) { violate("a send has taken \(slowest / 1000) ms") }
+    if longest != nil, slowestSingle > Self.singlePatience {
+      violate("a send to one user has taken \(slowestSingle / 1000) ms")
+    }
     for (id, account) in accounts.sorted(by: { $0.key < $1.key })
     where account.isAccepted && !account.isConcluded && !account.isExcused {
       violate("send \(id) of \(account.send.acceptedAt) is accepted and has no end")

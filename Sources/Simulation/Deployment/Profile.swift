@@ -47,7 +47,7 @@ package struct Profile: Sendable {
   package enum Fault: String, CaseIterable, Sendable {
     case crash, freeze, restart, addWorker, cut, clockStep, leaderLoss, registryOutage
     case serviceOutage, serviceSilence, credentialRefusal, throttling
-    case registryFailOver, pause, cancellation
+    case goAway, credentialExpiry, registryFailOver, pause, cancellation
     /// Two workers die within one session time; a second process gets a worker's name.
     case twoDeaths, twin
     case brokerDeath, coordinatorLoss, packetLoss, clockDrift
@@ -60,10 +60,13 @@ package struct Profile: Sendable {
   /// Whether logs lose records.
   var losesRecords: Bool { !faults.isDisjoint(with: Fault.losses) }
 
+  private static let serviceFaults: Set<Fault> = [
+    .serviceOutage, .serviceSilence, .credentialRefusal, .throttling, .goAway, .credentialExpiry,
+  ]
+
   /// Whether the push services are in trouble in a run of this profile, so that first attempts wait.
   var disturbsServices: Bool {
-    !faults.isDisjoint(with: [.serviceOutage, .serviceSilence, .credentialRefusal, .throttling, .cut]) || doubt > 0
-      || glitches > 0
+    !faults.isDisjoint(with: Self.serviceFaults.union([.cut])) || doubt > 0 || glitches > 0
   }
 
   /// Whether quotas are kept: clocks that step and lost reservations shift them.
@@ -71,8 +74,7 @@ package struct Profile: Sendable {
 
   /// Whether a device that is called dead is unregistered soon.
   var unregistersDead: Bool {
-    moves == 0 && registryFailures == 0
-      && faults.isSubset(of: [.serviceOutage, .serviceSilence, .credentialRefusal, .throttling])
+    moves == 0 && registryFailures == 0 && faults.isSubset(of: Self.serviceFaults)
   }
 
   /// Whether first attempts to a device are in the order of its sends.
@@ -87,11 +89,10 @@ package struct Profile: Sendable {
   /// All profiles, by name.
   package static let all: [Profile] = [
     Profile(name: "calm"),
+    Profile(name: "calm-broadcasts", tagged: 3_000, broadcastShare: 0.01),
     Profile(name: "deaths", faults: [.crash, .freeze, .restart, .addWorker, .cut]),
     Profile(name: "kafka", faults: [.leaderLoss, .crash, .twoDeaths], doubt: 0.02),
-    Profile(
-      name: "services", faults: [.serviceOutage, .serviceSilence, .credentialRefusal, .throttling], doubt: 0.01,
-      glitches: 0.05, dead: 0.05),
+    Profile(name: "services", faults: serviceFaults, doubt: 0.01, glitches: 0.05, dead: 0.05),
     Profile(
       name: "elections", faults: [.brokerDeath, .coordinatorLoss, .uncleanElection, .retention, .crash], doubt: 0.01,
       gaps: 0.05),
@@ -103,7 +104,7 @@ package struct Profile: Sendable {
     Profile(name: "registry", faults: [.registryOutage, .crash], registryFailures: 0.1),
     Profile(name: "broadcasts", tagged: 6_000, rate: 5, broadcastShare: 0.05, faults: [.crash, .freeze, .restart]),
     Profile("moving-devices", faults: [.crash, .serviceSilence, .throttling]) { profile in
-      (profile.moves, profile.hubs) = (10, 2)
+      (profile.moves, profile.hubs, profile.devicesPerUser) = (10, 2, 0...6)
       (profile.slowRequests, profile.slowPushes) = (0.05, 0.02)
     },
     Profile("stale-replica", faults: [.crash, .freeze]) { profile in
@@ -114,7 +115,7 @@ package struct Profile: Sendable {
       (profile.moves, profile.registryLag) = (5, .seconds(1))
     },
     Profile("quotas", faults: [.crash, .freeze, .restart]) { profile in
-      (profile.tagged, profile.rate, profile.broadcastShare) = (3_000, 10, 0.01)
+      (profile.tagged, profile.rate, profile.broadcastShare) = (1_500, 10, 0.01)
       (profile.pushesPerMinute, profile.maximumPerSecond) = (6_000, 300)
     },
     Profile("paused-broadcasts", faults: [.pause, .cancellation, .crash]) { profile in

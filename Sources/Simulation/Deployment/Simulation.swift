@@ -206,10 +206,12 @@ package final class Simulation: @unchecked Sendable {
     case .registryFailOver: registry.failOver(after: length / 10)
     case .pause: operators.pause(for: length)
     case .cancellation: operators.cancel()
-    case .serviceOutage: disturb(service, .unavailable, for: length)
-    case .serviceSilence: disturb(service, .silent, for: length)
-    case .credentialRefusal: disturb(service, .refusing, for: length)
+    case .serviceOutage: disturb(service, .answering(.unavailable), for: length)
+    case .serviceSilence: disturb(service, .answering(.silence), for: length)
+    case .credentialRefusal: disturb(service, .answering(.refused), for: length)
     case .throttling: disturb(service, .throttling, for: length)
+    case .goAway: service.closeConnections()
+    case .credentialExpiry: service.expireCredentials()
     case .cut:
       trouble(worker, for: length)
       let peers = [SimulatedProcess.Peer.kafka, [broker], [.registry], [.services]]

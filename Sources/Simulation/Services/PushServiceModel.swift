@@ -1,21 +1,27 @@
 import FanfareCore
 
-/// The model of a push service.
+/// The model of a push service of one hub.
 ///
 /// `@unchecked Sendable`: see `World`.
 final class PushServiceModel: @unchecked Sendable {
   /// How it answers pushes, which faults change.
-  enum Mode: Hashable {
+  enum Mode: Hashable, CustomStringConvertible {
     /// It takes pushes.
     case healthy
-    /// It answers 503.
-    case unavailable
-    /// It answers nothing.
-    case silent
-    /// It refuses the credential.
-    case refusing
+    /// It answers all pushes so.
+    case answering(ServiceAnswer)
     /// It takes a share of the pushes, and asks to repeat the others later.
     case throttling
+
+    var description: String {
+      switch self {
+      case .healthy: "healthy"
+      case .throttling: "throttling"
+      case .answering(.silence): "silent"
+      case .answering(.refused): "refusing"
+      case .answering(let answer): "\(answer)"
+      }
+    }
   }
 
   struct Behaviour {
@@ -31,12 +37,17 @@ final class PushServiceModel: @unchecked Sendable {
 
   /// After how long a sender gives up waiting.
   static let timeout: World.Time = .seconds(20)
+  /// How long a sender takes to renew its credential.
+  static let renewal: World.Time = .milliseconds(200)
 
   let platform: Platform
   let hub: HubName
   let world: World
   var behaviour = Behaviour()
   private(set) var mode = Mode.healthy
+  /// How often its connections were closed, and credentials have expired.
+  private(set) var connections = 0
+  private(set) var credentials = 0
   /// Told about every push that is taken for a device.
   var onDelivery: (Push) -> Void = { _ in }
 
@@ -55,27 +66,28 @@ final class PushServiceModel: @unchecked Sendable {
     world.note(mode == .healthy ? .well(name, "service", "is healthy") : .trouble(name, "service", "is \(mode)"))
   }
 
-  /// A push arrives. Returns the answer and how long it takes; nil: there is none.
-  fileprivate func take(_ push: Push) -> (outcome: PushOutcome, delay: World.Time)? {
-    let delay = behaviour.latency.sample(in: world)
-    switch mode {
-    case .silent: return nil
-    case .unavailable: return (PushOutcome(.retryLater, reason: "ServiceUnavailable", status: 503), delay)
-    case .refusing: return (PushOutcome(.configurationError, reason: "InvalidProviderToken", status: 403), delay)
-    case .throttling where world.happens(0.8):
-      return (
-        PushOutcome(.retryLater, reason: "TooManyRequests", status: 429, retryAfter: .seconds(2)), delay
-      )
-    case .healthy, .throttling: break
-    }
-    if world.happens(behaviour.glitches) {
-      return (PushOutcome(.retryLater, reason: "InternalServerError", status: 500), delay)
-    }
-    if Self.isGone(push.handle, of: behaviour.dead) {
-      return (PushOutcome(.deviceGone, reason: "Unregistered", status: 410, since: world.wall), delay)
-    }
+  /// Closes all connections: pushes that have not arrived are not processed, some of the others lose their answers.
+  func closeConnections() {
+    connections += 1
+    world.trace.note(world.now, "\(platform) of \(hub) closes its connections")
+  }
+
+  /// Lets all credentials expire: senders have to renew them.
+  func expireCredentials() {
+    credentials += 1
+    world.trace.note(world.now, "\(platform) of \(hub) lets credentials expire")
+  }
+
+  /// A push arrives, on a connection and with a credential of these numbers.
+  fileprivate func take(_ push: Push, connection: Int, credential: Int) -> ServiceAnswer {
+    guard connection == connections else { return .goAway }
+    if case .answering(let answer) = mode { return answer }
+    guard credential == credentials else { return .expired }
+    if mode == .throttling, world.happens(0.8) { return .throttled(retryAfter: world.happens(0.5) ? 2 : nil) }
+    if world.happens(behaviour.glitches) { return .failing }
+    if Self.isGone(push.handle, of: behaviour.dead) { return .gone(since: world.wall) }
     if push.expiresAt > world.wall { onDelivery(push) }
-    return world.happens(behaviour.doubt) ? nil : (PushOutcome(.accepted, status: 200), delay)
+    return world.happens(behaviour.doubt) ? .silence : .accepted
   }
 
   /// Whether the device with the handle is gone: always the same share of them.
@@ -86,16 +98,28 @@ final class PushServiceModel: @unchecked Sendable {
 
 /// A push service as one process sees it.
 struct ServiceConnection: PushSender {
+  /// The number of the credential that the process has.
+  ///
+  /// `@unchecked Sendable`: see `World`.
+  private final class Credential: @unchecked Sendable {
+    var number: Int
+    var isBeingRenewed = false
+
+    init(_ number: Int) { self.number = number }
+  }
+
   private let service: PushServiceModel
   private let process: SimulatedProcess
   private let accounts: Accounts
   private let promises: Promises
+  private let credential: Credential
 
   init(of process: SimulatedProcess, to service: PushServiceModel, _ accounts: Accounts, _ promises: Promises) {
     self.service = service
     self.process = process
     self.accounts = accounts
     self.promises = promises
+    credential = Credential(service.credentials)
   }
 
   var platform: Platform { service.platform }
@@ -108,26 +132,42 @@ struct ServiceConnection: PushSender {
 
   func submit(_ pushes: [Push], completion: @escaping @Sendable ([PushResult]) -> Void) {
     guard !process.isDead else { return }
-    let service = service
-    let process = process
+    let (service, process, accounts, world) = (service, process, accounts, service.world)
     let id = Promises.Service(hub: service.hub, platform: platform)
     for push in pushes {
       accounts.handedOver(push, by: process.name, at: process.now())
       if let send = accounts.send(of: push) { promises.handedOver(push, of: send, by: process.name, to: id) }
-      let answer = Once()
-      let complete = { [promises] (outcome: PushOutcome) in
-        guard answer.pass() else { return }
+      let once = Once()
+      let complete = { [self] (answer: ServiceAnswer) in
+        guard once.pass() else { return }
+        if answer == .expired { renew() }
+        let outcome = answer.outcome(on: service.platform, at: process.now())
         promises.answered(push, outcome, by: process.name, from: id)
         completion([PushResult(ticket: push.ticket, outcome: outcome)])
       }
-      service.world.after(service.world.random(.milliseconds(1)...(.milliseconds(5)))) {
-        guard !process.cut.contains(.services), let (outcome, delay) = service.take(push) else { return }
-        process.after(delay) {
+      let (connection, number) = (service.connections, credential.number)
+      world.after(world.random(.milliseconds(1)...(.milliseconds(5)))) {
+        guard !process.cut.contains(.services) else { return }
+        let answer = service.take(push, connection: connection, credential: number)
+        let arrived = service.connections
+        guard answer != .silence else { return }
+        process.after(service.behaviour.latency.sample(in: world)) {
           accounts.timed(push)
-          complete(outcome)
+          // After GOAWAY a service may still answer what it has taken.
+          let isLost = arrived != service.connections && world.happens(0.5)
+          complete(isLost ? .connectionLost : answer)
         }
       }
-      process.after(PushServiceModel.timeout) { complete(PushOutcome(.unknown, reason: "Timeout")) }
+      process.after(PushServiceModel.timeout) { complete(.silence) }
+    }
+  }
+
+  private func renew() {
+    guard !credential.isBeingRenewed else { return }
+    credential.isBeingRenewed = true
+    process.after(PushServiceModel.renewal) { [credential, service] in
+      credential.isBeingRenewed = false
+      credential.number = service.credentials
     }
   }
 
