@@ -20,7 +20,7 @@ import Testing
   }
 
   /// Runs that once broke a promise or a check.
-  @Test(arguments: [("everything", [106])])
+  @Test(arguments: [("everything", [106]), ("elections", [21]), ("static-members", [21])])
   func runsThatFailedOnceHoldNow(profile: String, seeds: [Int]) async throws {
     for seed in seeds { _ = try await simulate("--profile", profile, "--seed", "\(seed)") }
   }
