@@ -26,6 +26,8 @@ package final class Accounts: @unchecked Sendable {
     /// When it was posted, and when it had its end, in microseconds since the world began.
     var postedAt: World.Time = 0
     var concludedAt: World.Time?
+    /// Whether a part of it was deferred: from then on younger sends wait for it only while one worker owns both.
+    var wasDeferred = false
     /// Whether a part of it was deferred or came back after its end, or was deferred by a process in trouble: others may
     /// have taken over the send in the meantime.
     var mayReturn = false
@@ -159,6 +161,7 @@ package final class Accounts: @unchecked Sendable {
         note(send)
         world.note(.deferred(partition, offset, send))
         noteReturn(send)
+        accounts[send]?.wasDeferred = true
         if isTroubled(record.writer) { accounts[send]?.mayReturn = true }
       } catch {
         violate("unreadable retry record: \(error)")
@@ -325,7 +328,7 @@ package final class Accounts: @unchecked Sendable {
       {
         violate("\(push.id) of \(send) is pushed again by \(process), long after its end")
       }
-    } else if keepsOrder, !push.isBroadcast, let place = account.place {
+    } else if keepsOrder, !push.isBroadcast, !account.wasDeferred, let place = account.place {
       let device = "\(push.handle) of \(account.send.audience.text)"
       if place < latest[device] ?? -1 { violate("\(push.id) of \(send) is pushed after a later send") }
       latest[device] = place
