@@ -62,7 +62,7 @@ struct RecordingTests {
     #expect(data.sends == ["\(send)"])
     let fields = data.events.kind.map { data.kinds[$0].sentence.split(separator: "{").count }
     #expect(fields == [2, 3, 1] && data.events.fields.count == 6)
-    #expect(data.words == ["user(\"bob\")", "worker1", "process", "is dead"])
+    #expect(data.words == ["user bob", "worker1", "process", "is dead"])
   }
 
   @Test func ofManyPushesASampleIsKeptAndThoseThatViolationsName() throws {

@@ -103,7 +103,14 @@ extension Trace {
     }
 
     static func posted(_ send: SendID, to audience: Audience) -> Self {
-      Self(.posted, .send(send), .text("\(audience)"))
+      // Not by reflection, which takes as long as ten events.
+      let name =
+        switch audience {
+        case .user(let name): "user \(name)"
+        case .tag(let tag): "tag \(tag)"
+        default: "\(audience)"
+        }
+      return Self(.posted, .send(send), .text(name))
     }
 
     /// The caller has been told that the send is accepted.
