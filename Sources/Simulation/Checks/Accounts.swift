@@ -328,7 +328,7 @@ package final class Accounts: @unchecked Sendable {
       {
         violate("\(push.id) of \(send) is pushed again by \(process), long after its end")
       }
-    } else if keepsOrder, !push.isBroadcast, !account.wasDeferred, let place = account.place {
+    } else if keepsOrder, !push.isBroadcast, !account.wasDeferred, !account.isConcluded, let place = account.place {
       let device = "\(push.handle) of \(account.send.audience.text)"
       if place < latest[device] ?? -1 { violate("\(push.id) of \(send) is pushed after a later send") }
       latest[device] = place
