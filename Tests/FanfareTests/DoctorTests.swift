@@ -89,7 +89,7 @@ import Worker
     #expect(silent?.level == .warning && silent?.remedy?.contains("grant") == false, "\(silent as Any)")
   }
 
-  @Test func clockOfAnotherMachineIsFound() async throws {
+  @Test(.timeLimit(.minutes(5))) func clockOfAnotherMachineIsFound() async throws {
     let cluster = try EmbeddedCluster(
       topics: [TopicSpecification(name: "fanfare.pulse", partitions: 1)], logger: TestKafka.quietLogger)
     defer { cluster.close() }
@@ -111,15 +111,16 @@ import Worker
       }
     }
     // On a busy machine no report may arrive while the check listens, or late ones alone, which add to the difference.
+    let found = "the clock of ledger 8 on two differs by "
     var findings: [CheckResult] = []
-    while findings.count != 1 || findings.first?.level != .warning {
+    while !findings.contains(where: { $0.detail.hasPrefix(found) }) {
       findings = await ClockCheck(settings: settings, logger: TestKafka.quietLogger).findings()
     }
     reporting.cancel()
     _ = await reporting.result
     await producer.close(timeout: .seconds(1))
     await running.value
-    #expect(findings.first?.detail.hasPrefix("the clock of ledger 8 on two differs by ") == true, "\(findings)")
+    #expect(findings.allSatisfy { $0.level == .warning }, "\(findings)")
   }
 
   @Test func unreachableDatabaseIsFoundWithoutItsPassword() async throws {

@@ -107,7 +107,7 @@ struct KafkaConformance {
     }
   }
 
-  /// Offsets that nobody has kept are none, and a commit to the group is what the next ones continue.
+  /// No offset is kept at first; those that are kept later continue the commit to the group.
   private func refusedOffsetsContinueTheirBase(_ scene: Scene) async throws {
     try await scene.withMember { member in
       await member.wait { $0.owned == scene.all }

@@ -51,7 +51,7 @@ struct SharingTests {
   @Test func commitOfAnotherMemberIsFound() {
     assign([0, 1], [2, 3])
     sharing.committed("g", partition, by: "one")
-    #expect(found.texts == ["g: one commits t[2] of two"])
+    #expect(found.texts == ["g: one commits t[2], whose owner is two"])
   }
 
   @Test func partitionThatIsGivenBackIsStillItsOwners() {

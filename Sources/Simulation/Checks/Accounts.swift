@@ -28,8 +28,8 @@ package final class Accounts: @unchecked Sendable {
     var concludedAt: World.Time?
     /// Whether a part of it was deferred: from then on younger sends wait for it only while one worker owns both.
     var wasDeferred = false
-    /// Whether a part of it was deferred or came back after its end, or was deferred by a process in trouble: others may
-    /// have taken over the send in the meantime.
+    /// Whether a part of it was deferred or came back after its end, or was deferred by a process in trouble: others
+    /// may have taken over the send in the meantime.
     var mayReturn = false
     /// When it last got a status record, and from which process: a dispatch that repeats it has one of its own.
     var status: (at: World.Time, by: String)?
@@ -228,9 +228,9 @@ package final class Accounts: @unchecked Sendable {
 
   /// A log has lost records: its end, in an unclean election, or its oldest ones.
   ///
-  /// Sends of which a record is lost need not end. Where the end was lost, others come to stand at offsets that were read
-  /// before: the product does not notice if its position is reached again before it reads, so those are excused, too. And
-  /// a client that notices may read the whole log once more.
+  /// Sends of which a record is lost need not end. Where the end was lost, others come to stand at offsets that were
+  /// read before: the product does not notice if its position is reached again before it reads, so those are excused,
+  /// too. And a client that notices may read the whole log once more.
   func lost(_ partition: TopicPartition, _ entries: [SimulatedLog.Entry], isEnd: Bool) {
     losses.partitions.insert(partition)
     for entry in entries { if let id = send(of: entry.record, in: partition.topic) { excuse(id) } }
@@ -363,7 +363,8 @@ package final class Accounts: @unchecked Sendable {
     counts.deferred > 0 || carried.allSatisfy { position($0) == $1.count || losses.partitions.contains($0) }
   }
 
-  /// After all workers have ended in order: the position of every partition is its end, unless deferred parts come back.
+  /// After all workers have ended in order: the position of every partition is its end, unless deferred parts come
+  /// back.
   func checkPositions(_ position: (TopicPartition) -> Int64) {
     guard !hasPositions(position) else { return }
     for (partition, carried) in carried.sorted(by: { $0.key.partition < $1.key.partition }) {

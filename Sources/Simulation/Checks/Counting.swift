@@ -2,7 +2,7 @@ import FanfareCore
 import Ledger
 import RDKafka
 
-/// The ledger's accounting of what is in the log, compared with the true history: each send counts exactly once.
+/// The ledger's accounting, fed with the records of the log and compared with the true history: each send counts once.
 ///
 /// `@unchecked Sendable`: see `World`.
 final class Counting: @unchecked Sendable {
@@ -34,7 +34,7 @@ final class Counting: @unchecked Sendable {
     checks += 1
     let (known, unannounced, counts) = (sum(\.accepted), sum(\.unannounced), accounts.counts)
     if known != counts.inLog { accounts.violate("the ledger counts \(known) sends of \(counts.inLog)") }
-    if unannounced != 0 { accounts.violate("the ledger has \(unannounced) sends that nobody has posted") }
+    if unannounced != 0 { accounts.violate("the ledger has \(unannounced) sends that were never posted") }
     let delivered = sum { $0.devices.values.reduce(0) { $0 + ($1[.delivered] ?? 0) } }
     let arrived = accounts.devicesReached
     // A push may arrive without its answer, and only the first complete dispatch of a send counts.

@@ -35,6 +35,6 @@ final class Sharing: @unchecked Sendable {
   func committed(_ group: String, _ partition: TopicPartition, by member: String) {
     checks += 1
     let owner = owners[Key(group: group, partition: partition.partition)]
-    if owner != member { violate("\(group): \(member) commits \(partition) of \(owner ?? "nobody")") }
+    if owner != member { violate("\(group): \(member) commits \(partition), whose owner is \(owner ?? "not known")") }
   }
 }

@@ -57,8 +57,8 @@ package final class Simulation: @unchecked Sendable {
     operators = Operators(at: caller, registry: registry)
   }
 
-  /// Runs the world: sends and faults for the profile's duration, then until everything has settled, then the end of all
-  /// workers.
+  /// Runs the world: sends and faults for the profile's duration, then until everything has settled, then the end of
+  /// all workers.
   package func run() -> Report {
     prepare()
     for _ in 0..<profile.workers { startWorker() }
@@ -108,7 +108,7 @@ package final class Simulation: @unchecked Sendable {
     let losesRecords = profile.losesRecords
     cluster.onAppend = { [accounts, counting] in
       accounts.appended($0, $1, $2)
-      // A ledger keeps what it has read of a log, and skips what has come to stand at the same offsets.
+      // A ledger that has read an offset skips the record that stands there after the log has lost its end.
       if !losesRecords { counting.appended($0, $1, $2) }
     }
     cluster.onCommit = { [accounts] in accounts.committed($0, $1, $2) }

@@ -48,7 +48,7 @@ final class SimulatedCluster: @unchecked Sendable {
     var leader: Int
     /// Until when no broker leads it.
     var downUntil: World.Time = 0
-    var readers: [SimulatedConsumer] = []
+    var readers: [SimulatedFetcher] = []
 
     init(leader: Int) {
       self.leader = leader
@@ -81,8 +81,8 @@ final class SimulatedCluster: @unchecked Sendable {
 
   // Requests.
 
-  /// A request of a process to the broker that has a role, and its answer; nil: there is none, and what was asked for may
-  /// have happened.
+  /// Sends a request of a process to the broker that has a role. The answer is nil if none arrives: the request may
+  /// have been carried out nevertheless.
   func request<Answer>(
     of process: SimulatedProcess, to role: @escaping () -> Int?,
     _ carryOut: @escaping (_ reply: @escaping (Answer) -> Void) -> Void, answer: @escaping (Answer?) -> Void
@@ -164,8 +164,8 @@ final class SimulatedCluster: @unchecked Sendable {
     groups[group]?.positions[partition]?.offset ?? 0
   }
 
-  func watch(_ partition: TopicPartition, by reader: SimulatedConsumer) { find(partition)?.readers.append(reader) }
-  func unwatch(_ partition: TopicPartition, by reader: SimulatedConsumer) {
+  func watch(_ partition: TopicPartition, by reader: SimulatedFetcher) { find(partition)?.readers.append(reader) }
+  func unwatch(_ partition: TopicPartition, by reader: SimulatedFetcher) {
     find(partition)?.readers.removeAll { $0 === reader }
   }
 

@@ -18,12 +18,7 @@ final class SimulatedConsumer: StoringSource, @unchecked Sendable {
   private let interim: InterimOffsets?
   private let progress = Progress()
   private var rebalances: Rebalances
-  private var credit = 0
-  private var isPaused = false
-  private var readers: [TopicPartition: Reader] = [:]
-  /// The order in which partitions are read, so that each has its turn.
-  private var order: [TopicPartition] = []
-  private var isFetching = false
+  private let fetcher: SimulatedFetcher
   private var isLeaving = false
   /// Whether another process has its instance's name.
   private(set) var isFenced = false
@@ -34,14 +29,6 @@ final class SimulatedConsumer: StoringSource, @unchecked Sendable {
   /// Told when it gives partitions away.
   private let onDisown: () -> Void
 
-  /// The place in a partition at which it reads.
-  private struct Reader {
-    /// The offset of the next record; nil while the coordinator or the leader is asked for it.
-    var position: Int64?
-    /// The leader epoch of the last record read, and that under which the position was last compared with the log.
-    var epochs: (read: Int32?, validated: Int32) = (nil, -1)
-  }
-
   init(
     _ configuration: ConsumerConfiguration, of process: SimulatedProcess, in cluster: SimulatedCluster,
     onDisown: @escaping () -> Void = {}
@@ -51,6 +38,7 @@ final class SimulatedConsumer: StoringSource, @unchecked Sendable {
     self.process = process
     self.cluster = cluster
     member = SimulatedMember(configuration, of: process, in: cluster)
+    fetcher = SimulatedFetcher(configuration, of: process, in: cluster, member: member, progress: progress)
     rebalances = Rebalances(configuration)
     let name = configuration.interimGroup
     interim =
@@ -62,6 +50,8 @@ final class SimulatedConsumer: StoringSource, @unchecked Sendable {
           timeout: World.Time(configuration.commitTimeout / 2)),
         logger: Logger(label: name) { _ in SwiftLogNoOpLogHandler() }) : nil
     (events, continuation) = AsyncStream.makeStream()
+    fetcher.mayRead = { [weak self] in self.map { !$0.isOver && !$0.rebalances.isRevoking } ?? false }
+    fetcher.onRecords = { [continuation] in continuation.yield(.records($0)) }
     member.onChange = { [weak self] in self?.add($0) }
     member.onFenced = { [weak self] in self?.fail() }
     member.isBusy = { [weak self] in self.map { !$0.rebalances.isEmpty } ?? false }
@@ -101,7 +91,7 @@ final class SimulatedConsumer: StoringSource, @unchecked Sendable {
 
   /// Gives back what the member has before it leaves.
   private func giveBack() {
-    let leading = order.filter { $0.topic == configuration.topics[0] }
+    let leading = fetcher.partitions.filter { $0.topic == configuration.topics[0] }
     if leading.isEmpty { end() } else { add(Rebalances.Change(kind: .revoke, partitions: leading)) }
   }
 
@@ -123,19 +113,14 @@ final class SimulatedConsumer: StoringSource, @unchecked Sendable {
     switch change.kind {
     case .assign:
       progress.add(change.partitions)
-      for partition in change.partitions {
-        readers[partition] = Reader()
-        order.append(partition)
-        cluster.watch(partition, by: self)
-      }
-      resume(change.partitions)
+      fetcher.add(change.partitions)
     case .revoke, .lose:
       progress.remove(change.partitions)
       if change.kind == .revoke { commitStored() }
       for partition in change.partitions { stored[partition] = nil }
     }
     lookForCompanions()
-    fetchSoon()
+    fetcher.fetchSoon()
   }
 
   /// Looks at the numbers of partitions, if that is due.
@@ -157,121 +142,14 @@ final class SimulatedConsumer: StoringSource, @unchecked Sendable {
 
   private func disown(_ partitions: [TopicPartition]) {
     onDisown()
-    for partition in partitions {
-      readers[partition] = nil
-      cluster.unwatch(partition, by: self)
-    }
-    order.removeAll(where: partitions.contains)
+    fetcher.remove(partitions)
   }
 
   // Records.
 
-  /// Reads partitions from the group's positions on.
-  private func resume(_ partitions: [TopicPartition]) {
-    guard !partitions.isEmpty else { return }
-    member.ask { group, reply in
-      reply(partitions.compactMap { group.positions[$0] })
-    } answer: { [weak self] (positions: [PartitionOffset]?) in
-      guard let self else { return }
-      let open = partitions.filter { readers[$0] != nil && readers[$0]?.position == nil }
-      guard let positions else { return resume(open) }
-      progress.resumed(positions)
-      for partition in open {
-        let position = positions.first { $0.partition == partition }?.offset
-        if let position { readers[partition]?.position = position } else { reset(partition) }
-      }
-      fetchSoon()
-    }
-  }
+  func grant(records: Int) { fetcher.grant(records: records) }
 
-  /// Begins where a consumer without a position does.
-  private func reset(_ partition: TopicPartition) {
-    readers[partition]?.position = nil
-    let (cluster, start) = (cluster, configuration.start)
-    cluster.request(of: process, to: { cluster.leader(of: partition) }) { reply in
-      let log = cluster.log(partition)
-      reply(start == .earliest ? log?.start ?? 0 : log?.end ?? 0)
-    } answer: { [weak self] position in
-      guard let self, readers[partition] != nil else { return }
-      guard let position else { return reset(partition) }
-      world.trace.note(world.now, "\(process.name) reads \(partition) from \(position) on")
-      readers[partition]?.position = position
-      readers[partition]?.epochs.read = nil
-      fetchSoon()
-    }
-  }
-
-  /// Asks for records, unless that has been asked already.
-  func fetchSoon() {
-    guard !isFetching, credit > 0, !order.isEmpty else { return }
-    isFetching = true
-    process.after(world.random(cluster.behaviour.latency)) { [self] in
-      isFetching = false
-      fetch()
-    }
-  }
-
-  private func fetch() {
-    guard !isOver, !rebalances.isRevoking else { return }
-    var rest = min(credit, 500)
-    var (hasMore, mustRepeat) = (false, false)
-    for isPausable in [false, true] where rest > 0 && !(isPausable && isPaused) {
-      var batch: [ConsumedRecord] = []
-      for partition in order where configuration.pausableTopics.contains(partition.topic) == isPausable && rest > 0 {
-        guard let leader = cluster.leader(of: partition), process.reaches(.broker(leader)) else {
-          mustRepeat = true
-          continue
-        }
-        let records = read(partition, limit: rest)
-        batch += records
-        rest -= records.count
-        if let position = readers[partition]?.position, let end = cluster.log(partition)?.end {
-          hasMore = hasMore || position < end
-        }
-      }
-      credit -= batch.count
-      if !batch.isEmpty { continuation.yield(.records(batch)) }
-    }
-    if let first = order.first {
-      order.removeFirst()
-      order.append(first)
-    }
-    if hasMore { fetchSoon() } else if mustRepeat { process.after(.milliseconds(200)) { [self] in fetchSoon() } }
-  }
-
-  /// Reads the next records of a partition.
-  private func read(_ partition: TopicPartition, limit: Int) -> [ConsumedRecord] {
-    guard let reader = readers[partition], var position = reader.position, let log = cluster.log(partition) else {
-      return []
-    }
-    if cluster.behaviour.knowsEpochs, reader.epochs.validated < log.epoch {
-      readers[partition]?.epochs.validated = log.epoch
-      if let epoch = reader.epochs.read { position = min(position, log.end(of: epoch)) }
-    }
-    guard position <= log.end, position >= log.start else {
-      reset(partition)
-      return []
-    }
-    let entries = log.read(from: position, limit: limit)
-    readers[partition]?.position = entries.last.map { $0.offset + 1 } ?? log.end
-    if let epoch = entries.last?.epoch { readers[partition]?.epochs.read = epoch }
-    return entries.map { entry in
-      ConsumedRecord(
-        topic: partition.topic, partition: partition.partition, offset: entry.offset,
-        timestamp: entry.record.timestamp, key: entry.record.key.map { $0[...] }, value: entry.record.value[...],
-        leaderEpoch: cluster.behaviour.knowsEpochs ? entry.epoch : -1)
-    }
-  }
-
-  func grant(records: Int) {
-    credit += records
-    fetchSoon()
-  }
-
-  func setPaused(_ isPaused: Bool) {
-    self.isPaused = isPaused
-    fetchSoon()
-  }
+  func setPaused(_ isPaused: Bool) { fetcher.setPaused(isPaused) }
 
   func lag() -> [TopicPartition: Int64] {
     progress.lag { [cluster] in cluster.log($0).map { ($0.start, $0.end) } }
@@ -380,7 +258,7 @@ final class SimulatedConsumer: StoringSource, @unchecked Sendable {
     guard !isOver else { return }
     isOver = true
     if !process.isDead { member.leave() }
-    disown(order)
+    disown(fetcher.partitions)
     continuation.finish()
     let waiters = ending
     ending = []
@@ -416,65 +294,5 @@ extension SimulatedConsumer: GroupRequests {
     }
     guard !isOver else { throw closed }
     return answer
-  }
-}
-
-/// The client of the group of `InterimOffsets`.
-///
-/// `@unchecked Sendable`: see `World`.
-private struct SimulatedInterimGroup: PositionStore, @unchecked Sendable {
-  let group: SimulatedGroup
-  let process: SimulatedProcess
-  let cluster: SimulatedCluster
-  let timeout: World.Time
-
-  func commit(_ offsets: [PartitionOffset]) async throws(RDKafkaError) {
-    let refusal = try await ask { group.store(offsets) }
-    if let refusal { throw refusal.error("commit") }
-  }
-
-  func beginCommit(_ offsets: [PartitionOffset]) throws(RDKafkaError) {
-    request({ group.store(offsets) }) { _ in }
-  }
-
-  func committed(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
-    try await ask { partitions.compactMap { group.positions[$0] } }
-  }
-
-  private func ask<Answer: Sendable>(_ carryOut: @escaping () -> Answer) async throws(RDKafkaError) -> Answer {
-    try await process.answer(within: timeout) { request(carryOut, answer: $0) }
-  }
-
-  private func request<Answer>(_ carryOut: @escaping () -> Answer, answer: @escaping (Answer?) -> Void) {
-    let (group, cluster) = (group, cluster)
-    cluster.request(of: process, to: { cluster.coordinator(of: group) }, { $0(carryOut()) }, answer: answer)
-  }
-}
-
-extension SimulatedProcess {
-  /// Suspends the caller until a request of the process is answered, which is repeated when its connection breaks. Throws
-  /// `timedOut` without an answer, and `closed` when the caller is cancelled.
-  fileprivate func answer<Answer: Sendable>(
-    within timeout: World.Time, _ ask: @escaping (_ answer: @escaping (Answer?) -> Void) -> Void
-  ) async throws(RDKafkaError) -> Answer {
-    let deadline = world.now + timeout
-    let result: Answer?
-    do {
-      result = try await answer { (deliver: @escaping (Answer?) -> Void) in
-        func attempt() {
-          ask { [self] answer in
-            if let answer { return deliver(answer) }
-            guard world.now < deadline else { return }
-            after(.milliseconds(100)) { attempt() }
-          }
-        }
-        attempt()
-        after(timeout) { deliver(nil) }
-      }
-    } catch {
-      throw RDKafkaError(code: .closed, message: "the consumer is closed")
-    }
-    guard let result else { throw RDKafkaError(code: .timedOut, message: "the coordinator does not answer") }
-    return result
   }
 }

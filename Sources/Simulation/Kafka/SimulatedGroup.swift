@@ -2,7 +2,7 @@ import RDKafka
 
 /// The model of a consumer group at its coordinator: classic protocol, cooperative-sticky assignment, static members.
 ///
-/// What it does happens when a request of a member arrives; see `SimulatedCluster.request`. Members and positions survive
+/// It acts when a request of a member arrives; see `SimulatedCluster.request`. Members and positions survive
 /// a change of the coordinator, requests to join do not.
 ///
 /// `@unchecked Sendable`: see `World`.

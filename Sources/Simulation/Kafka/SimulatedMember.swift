@@ -144,7 +144,7 @@ final class SimulatedMember: @unchecked Sendable {
     advance()
   }
 
-  /// Ends the membership. Only a dynamic member says so.
+  /// Ends the membership. Only a dynamic member tells the coordinator.
   func leave() {
     guard !isOver else { return }
     isOver = true

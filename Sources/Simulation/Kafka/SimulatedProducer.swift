@@ -5,8 +5,9 @@ import Worker
 
 /// The model of an idempotent producer of one process.
 ///
-/// One batch of a partition is under way at a time, and holds what was submitted since the one before. Without an answer
-/// it is sent again, and the leader recognises it. A record fails when its time is up, and in doubt if it was sent.
+/// One batch of a partition is under way at a time, and holds the records that were submitted since the batch before.
+/// Without an answer the batch is sent again, and the leader recognises it. A record fails when its time is up; if it
+/// was sent before, its fate is in doubt.
 ///
 /// `@unchecked Sendable`: see `World`.
 final class SimulatedProducer: RecordSink, @unchecked Sendable {

@@ -11,7 +11,7 @@ package struct Costs: Sendable {
   package var accept = 8.75
   /// Processor time of the registry's database for one user in a look-up, with ten million registrations.
   package var lookUp = 8.8
-  /// Processor time of the registry's database for one request, whatever it asks for.
+  /// Processor time of the registry's database for one request, beside the cost of its users or devices.
   package var request = 30.0
   /// Processor time of the registry's database for one device of a page.
   package var pageDevice = 1.5

@@ -40,7 +40,7 @@ function go(time) {
   show();
 }
 
-/** Goes to a moment that is no event: what was told last does not belong to it. */
+/** Goes to a moment that is no event, and clears the message about the last event. */
 function move(time) {
   tell('');
   go(time);
