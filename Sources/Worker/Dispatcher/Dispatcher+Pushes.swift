@@ -128,8 +128,10 @@ extension Dispatcher {
     // The sender's new credential is tried first.
     let isRefusal =
       outcome.scope == .credential && (outcome.verdict == .configurationError || history.hasReauthenticated)
-    // It was kept after a refusal, and the credential has worked since for another push.
-    if isRefusal, history.heldAttempts > 0, lanes[sender].trust.isProved { history.contradictions += 1 }
+    // It was held before, and the credential has lately worked for another push.
+    if isRefusal, history.heldAttempts > 0, lanes[sender].trust.isProved(at: now.uptime) {
+      history.contradictions += 1
+    }
     let isAlone = isRefusal && lanes[sender].refuse(items[slot].devices[index].target.registration, at: now.uptime)
     if isAlone, lanes[sender].isRefusalReportDue(at: now.uptime) {
       effects.alarm(.deviceRefused(sender: sender, reason: outcome.reason))

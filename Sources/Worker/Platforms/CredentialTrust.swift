@@ -2,8 +2,8 @@ import FanfareCore
 
 /// Decides whether a refusal of one sender's credential concerns the credential or only the device it was answered for.
 ///
-/// It is the device's own while another push has proved the credential within the last minute, and fewer than `limit`
-/// devices have been refused since that proof. A credential that is revoked is therefore known after `limit` devices,
+/// A refusal concerns the device alone if another push has proved the credential within the last minute, and fewer than
+/// `limit` devices have been refused since that proof. A credential that is revoked is therefore known after `limit` devices,
 /// or after a minute.
 ///
 /// Invariant: `refused` holds no device twice and fewer than `limit`.
@@ -24,7 +24,8 @@ struct CredentialTrust: Sendable {
     self.limit = limit
   }
 
-  var isProved: Bool { provedAt != nil }
+  /// Whether a push has proved the credential within the last minute, and it was not refused since.
+  func isProved(at uptime: Int64) -> Bool { provedAt.map { uptime - $0 < Self.memory } ?? false }
 
   /// Notes a push that proves the credential.
   mutating func prove(at uptime: Int64) {
@@ -35,10 +36,15 @@ struct CredentialTrust: Sendable {
   /// Notes a refusal. Returns whether it concerns this device alone.
   mutating func refuse(_ device: RegistrationID, at uptime: Int64) -> Bool {
     if !refused.contains(device) { refused.append(device) }
-    if refused.count < limit, let provedAt, uptime - provedAt < Self.memory { return true }
+    if refused.count < limit, isProved(at: uptime) { return true }
+    distrust()
+    return false
+  }
+
+  /// Notes that the credential is refused: refusals are no device's own before another push has proved it.
+  mutating func distrust() {
     refused.removeAll(keepingCapacity: true)
     provedAt = nil
-    return false
   }
 
   /// Whether to report a device that is refused alone: once a minute.

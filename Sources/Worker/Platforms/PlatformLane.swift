@@ -200,7 +200,10 @@ struct PlatformLane: Sendable {
   mutating func isRefusalReportDue(at uptime: Int64) -> Bool { trust.isReportDue(at: uptime) }
 
   /// Stops the service because it refuses the configuration.
-  mutating func stop(at uptime: Int64) -> Change? { breaker.fail(at: uptime) ? .stopped : nil }
+  mutating func stop(at uptime: Int64) -> Change? {
+    trust.distrust()
+    return breaker.fail(at: uptime) ? .stopped : nil
+  }
 
   /// Looks whether the service has been silent for long.
   /// `crowd`: more single sends for it take the room of others.

@@ -17,7 +17,7 @@ struct LoneRefusalTests {
     trust.prove(at: 1_000)
     #expect(refuse(0, at: 2_000) && refuse(0, at: 60_999) && refuse(1, at: 60_999))
     #expect(!refuse(2, at: 60_999), "the third in a row")
-    #expect(!trust.isProved)
+    #expect(!trust.isProved(at: 60_999))
     trust.prove(at: 70_000)
     #expect(refuse(0, at: 129_999) && !refuse(0, at: 130_000), "a minute has passed")
     #expect(trust.checkInvariants() == [])
@@ -92,6 +92,36 @@ struct LoneRefusalTests {
     #expect(results.map(\.outcome) == [passes ? .delivered : .expired])
     #expect(stops(desk) == 0 && desk.readinessProblems.isEmpty)
     #expect(desk.statuses.flatMap(\.devices).count { $0.outcome == .delivered } == (passes ? 202 : 201))
+  }
+
+  /// One push, and a credential that is revoked after it has worked, with an outage in between or without.
+  @Test(arguments: [false, true]) func onlyPushOutlivesARevokedCredential(hasOutage: Bool) throws {
+    var desk = desk(retryDelays: [15, 60, 300])
+    var answered = desk.pushes.count
+    if hasOutage {
+      for number in 0..<30 { desk.deliver(desk.send(to: .user("good\(number)"), timeToLive: 20)) }
+      for _ in 0..<15 { desk.advance(.seconds(1)) }
+      #expect(desk.circuit(0) != .closed)
+      answered = desk.pushes.count
+    }
+    desk.deliver(desk.send(to: .user("bad0"), timeToLive: 86_400))
+    var (returned, refused) = (0, 0)
+    for _ in 0..<600 {
+      while answered < desk.pushes.count {
+        desk.answer(desk.pushes[answered], Self.refusal)
+        if desk.pushes[answered].handle.hasPrefix("bad0") { refused += 1 }
+        answered += 1
+      }
+      desk.advance(.seconds(1))
+      while returned < desk.retries.count {
+        let value = desk.retries[returned].value
+        guard try RetryRecord.decode(value[...], recordTime: desk.wall).notBefore <= desk.wall else { break }
+        desk.deliver([value])
+        returned += 1
+      }
+    }
+    #expect(refused > 4)
+    #expect(!desk.statuses.flatMap(\.devices).contains { $0.outcome == .failed })
   }
 
   @Test func refusedDevicesWaitWhileNothingElseIsSent() {
