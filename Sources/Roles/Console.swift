@@ -79,3 +79,12 @@ extension Double {
     return "\(tenths)"
   }
 }
+
+extension Int {
+  /// The number with its digits in groups of three.
+  package var grouped: String {
+    var digits = Array(String(self))
+    for index in stride(from: digits.count - 3, to: 0, by: -3) { digits.insert(",", at: index) }
+    return String(digits)
+  }
+}

@@ -19,11 +19,16 @@ extension Dispatcher {
   /// What waits now. Looks at every item and device.
   var load: WorkerLoad {
     var load = WorkerLoad()
+    // Names are made once for each kind, not for each device.
+    var pushes: [Int: [DeviceProgress.Phase: Int]] = [:]
     for slot in items.indices where items[slot].phase != .vacant {
       load.items["\(items[slot].phase)", default: 0] += 1
       for device in items[slot].devices where device.isOpen && device.sender >= 0 {
-        load.pushes[name(ofSender: device.sender), default: [:]]["\(device.phase)", default: 0] += 1
+        pushes[device.sender, default: [:]][device.phase, default: 0] += 1
       }
+    }
+    for (sender, phases) in pushes {
+      load.pushes[name(ofSender: sender)] = Dictionary(uniqueKeysWithValues: phases.map { ("\($0)", $1) })
     }
     for sender in lanes.indices where lanes[sender].isStopped {
       load.stopped.append(name(ofSender: sender))

@@ -19,7 +19,9 @@ struct SimulateCommand: AsyncParsableCommand {
 
   @Option(help: ArgumentHelp("The first seed; without it a random one.", valueName: "number")) var seed: UInt64?
   @Option(help: ArgumentHelp("How many seeds are run, one after another.", valueName: "number")) var seeds: UInt64 = 1
-  @Option(help: ArgumentHelp("How long seeds are run, instead of their number.", valueName: "minutes"))
+  @Option(
+    help: ArgumentHelp(
+      "How long seeds are run, instead of their number; ends with a whole round.", valueName: "minutes"))
   var minutes: Int?
   @Option(help: ArgumentHelp("The profile: \(Self.profiles); without it all of them.", valueName: "name"))
   var profile: String?
@@ -63,6 +65,13 @@ struct SimulateCommand: AsyncParsableCommand {
     guard scale == nil || (profile == nil && minutes == nil && seeds == 1) else {
       throw ValidationError("--scale: not together with --profile, --minutes or --seeds")
     }
+    guard scale == nil || (users == nil && faults.isEmpty && !stopAtFirst) else {
+      throw ValidationError("--scale: not together with --users, --faults or --stop-at-first")
+    }
+    guard scale != nil || (atOnce == nil && devices == nil && !`static`) else {
+      throw ValidationError("--at-once, --devices, --static: only with --scale")
+    }
+    guard minutes == nil || seeds == 1 else { throw ValidationError("--minutes: not together with --seeds") }
     guard (1...10_000).contains(minutes ?? 1) else { throw ValidationError("--minutes: must be from 1 to 10000") }
     guard (1...86_400).contains(until ?? 1) else { throw ValidationError("--until: must be from 1 to 86400 seconds") }
     let most = scale == nil ? (sends: 10_000.0, size: 1_000) : (sends: 100_000_000.0, size: 100_000)
@@ -97,16 +106,17 @@ struct SimulateCommand: AsyncParsableCommand {
     let first = seed ?? .random(in: 0..<1 << 32)
     let end = minutes.map { ContinuousClock.now + .seconds(60 * $0) }
     var (seed, sum) = (first, SimulationSum())
+    let isOnly = seeds == 1 && minutes == nil && profiles.count == 1
     runs: repeat {
       for profile in profiles {
-        let report = try run(profile, seed: seed, isOnly: seeds == 1 && minutes == nil && profiles.count == 1)
+        let report = try run(profile, seed: seed, isOnly: isOnly)
         sum.add(report)
         if sum.runs > 1, Console.isErrorTerminal { Console.overwriteError(sum.progress) }
         if stopAtFirst, sum.violations > 0 || end.map({ .now >= $0 }) == true { break runs }
       }
       seed += 1
     } while end.map { .now < $0 } ?? (seed < first + seeds)
-    if sum.runs > 1 {
+    if !isOnly {
       if Console.isErrorTerminal { Console.overwriteError("") }
       print(sum)
     }
@@ -171,12 +181,7 @@ struct SimulateCommand: AsyncParsableCommand {
   private static func restartWithFixedHashes() throws {
     let name = "SWIFT_DETERMINISTIC_HASHING"
     guard ProcessInfo.processInfo.environment[name] != "1" else { return }
-    let process = Process()
-    process.executableURL = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
-    process.arguments = Array(CommandLine.arguments.dropFirst())
-    process.environment = ProcessInfo.processInfo.environment.merging([name: "1"]) { $1 }
-    try process.run()
-    process.waitUntilExit()
-    throw ExitCode(process.terminationStatus)
+    let error = restartProgram(with: name, "1")
+    throw ValidationError("the program cannot start itself again: error \(error)")
   }
 }

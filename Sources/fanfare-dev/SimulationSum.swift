@@ -26,24 +26,24 @@ struct SimulationSum: CustomStringConvertible {
 
   /// One line while further runs follow.
   var progress: String {
-    "\(Self.grouped(runs)) runs, \(Self.text(virtualTime)) virtual, \(Self.grouped(sends)) sends, "
-      + "\(Self.grouped(faults.values.reduce(0, +))) faults, \(failed) runs failed"
+    "\(runs.grouped) runs, \(Self.text(virtualTime)) virtual, \(sends.grouped) sends, "
+      + "\(faults.values.reduce(0, +).grouped) faults, \(failed) runs failed"
   }
 
   var description: String {
     let real = ContinuousClock.now - start
     let kinds = faults.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
     var rows: [(name: String, count: String, rest: String)] = [
-      ("runs", Self.grouped(runs), failed == 0 ? "all passed" : "\(failed) failed"),
+      ("runs", runs.grouped, failed == 0 ? "all passed" : "\(failed) failed"),
       ("virtual time", Self.text(virtualTime), "in \(Self.text(real)): \((virtualTime / real).text) times as fast"),
-      ("sends", Self.grouped(sends), "\(Self.grouped(deferred)) parts deferred"),
-      ("pushes", Self.grouped(pushes), "\(Self.grouped(repeated)) of them repeated"),
-      ("faults", Self.grouped(faults.values.reduce(0, +)), kinds.isEmpty ? "" : "by kind:"),
+      ("sends", sends.grouped, "\(deferred.grouped) parts deferred"),
+      ("pushes", pushes.grouped, "\(repeated.grouped) of them repeated"),
+      ("faults", faults.values.reduce(0, +).grouped, kinds.isEmpty ? "" : "by kind:"),
     ]
-    rows += kinds.map { ("  \($0.key)", Self.grouped($0.value), "") }
+    rows += kinds.map { ("  \($0.key)", $0.value.grouped, "") }
     rows += [
-      ("checks", Self.grouped(checks), "of promises and invariants"),
-      ("broken promises", violations == 0 ? "none" : Self.grouped(violations), ""),
+      ("checks", checks.grouped, "of promises and invariants"),
+      ("broken promises", violations == 0 ? "none" : violations.grouped, ""),
     ]
     let (names, counts) = (rows.map(\.name.count).max() ?? 0, rows.map(\.count.count).max() ?? 0)
     return rows.map { row in
@@ -51,14 +51,6 @@ struct SimulationSum: CustomStringConvertible {
         row.name + String(repeating: " ", count: names + 2 - row.name.count + counts - row.count.count) + row.count
       return row.rest.isEmpty ? line : line + "  " + row.rest
     }.joined(separator: "\n")
-  }
-
-  /// A number with its digits in groups of three.
-  private static func grouped(_ number: Int) -> String {
-    let digits = String(number)
-    return digits.enumerated().map { place, digit in
-      (place > 0 && (digits.count - place).isMultiple(of: 3) ? "," : "") + String(digit)
-    }.joined()
   }
 
   /// A duration in the largest unit of which it has at least two.

@@ -19,10 +19,10 @@ import Testing
     #expect(output.contains(/runs +[0-9]+  all passed/) && output.contains(/broken promises +none/))
   }
 
-  /// Runs that once broke a promise or a check.
-  @Test(arguments: [("everything", [106]), ("elections", [21]), ("static-members", [21])])
-  func runsThatFailedOnceHoldNow(profile: String, seeds: [Int]) async throws {
-    for seed in seeds { _ = try await simulate("--profile", profile, "--seed", "\(seed)") }
+  /// Seeds that once broke a promise or a check. A change of the code gives them another history.
+  @Test(arguments: [("everything", 106), ("elections", 21), ("static-members", 21)])
+  func runsThatFailedOnceHoldNow(profile: String, seed: Int) async throws {
+    _ = try await simulate("--profile", profile, "--seed", "\(seed)")
   }
 
   /// The output of a run; a failure shows the broken promises.

@@ -28,13 +28,13 @@ struct ScaleTests {
     #expect(report.delivered > 19_000 && report.waiting < 200 && report.repeated == 0)
   }
 
-  @Test func twiceAsManyWorkersPushNoLess() {
-    // One worker has too few processors for that.
+  @Test func secondWorkerTakesItsShare() {
+    // One worker has too few places at FCM for that.
     let few = Self.small { ($0.workers, $0.cores, $0.sendsPerSecond, $0.duration) = (1, 1, 60_000, .seconds(3)) }
     let many = Self.small { ($0.workers, $0.cores, $0.sendsPerSecond, $0.duration) = (2, 1, 60_000, .seconds(3)) }
     let (one, two) = (ScaleRun(few, seed: 1).run(), ScaleRun(many, seed: 1).run())
     #expect(one.waiting > 1_000)
-    #expect(two.delivered >= one.delivered)
+    #expect(two.delivered > one.delivered * 3 / 2)
   }
 
   @Test func deadWorkersPartitionsMoveAfterTheirSession() {

@@ -161,7 +161,8 @@ package final class InterimOffsets: Sendable {
     }
   }
 
-  /// The entries that continue the group's positions, as `note` was told them, with the metadata they were kept with.
+  /// The entries that continue the group's positions, as `committed` last read them, with the metadata they were kept
+  /// with.
   ///
   /// - Throws: `timedOut`, `unreachable`.
   package func kept(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {

@@ -99,8 +99,8 @@ package struct Rebalances {
   // Actions.
 
   /// The next action; nil if there is none before the application completes a change, or time passes.
-  /// `isLeaving`: whether the member has begun to leave its group. `wakeUp` is called when the application completes the
-  /// change that is announced.
+  /// `isLeaving`: whether the member has begun to leave its group. `wakeUp` is called when the application completes
+  /// the change that is announced.
   package mutating func next(
     at now: ContinuousClock.Instant, isLeaving: Bool, wakeUp: @escaping @Sendable () -> Void
   ) -> Action? {
@@ -120,8 +120,8 @@ package struct Rebalances {
 
   /// Whether the first rebalance must wait for other members; see ``ClusterProfile/rebalanceDelay``.
   ///
-  /// While it waits, the offsets that the application has stored are committed. An application without automatic commits
-  /// has committed before it completed the rebalance (`Rebalance.complete()`).
+  /// While it waits, the offsets that the application has stored are committed. An application without automatic
+  /// commits has committed before it completed the rebalance (`Rebalance.complete()`).
   private mutating func mustWait(at now: ContinuousClock.Instant, isLeaving: Bool) -> Bool {
     guard delay != nil, pending[0].change.kind == .revoke, pending[0].ofCompanions == nil else { return false }
     guard let delayedUntil = pending[0].delayedUntil else {

@@ -267,7 +267,8 @@ package final class Simulation: @unchecked Sendable {
     world.after(length) { service.become(.healthy) }
   }
 
-  /// Ends all faults.
+  /// Ends the outages of services and processes, the registry's failures, and doubt about Kafka's answers. The
+  /// services' own doubt, glitches and slow answers go on.
   private func heal() {
     for service in services { service.become(.healthy) }
     for worker in workers { worker.process.thaw() }

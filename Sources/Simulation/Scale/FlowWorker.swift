@@ -21,7 +21,6 @@ final class FlowWorker {
     /// The most pushes in flight.
     let places: Int
     /// Whether single pushes had to wait for a place.
-    var fullSteps = 0
     /// The sum of the pushes in flight of all steps, and the most.
     var flying = 0
     var mostFlying = 0
@@ -250,7 +249,6 @@ final class FlowWorker {
   }
 
   private func countPlaces(_ lane: Int) {
-    if lanes[lane].queue.count > 0 { lanes[lane].fullSteps += 1 }
     let flying = lanes[lane].answers.count + lanes[lane].broadcastAnswers.count
     lanes[lane].flying += flying
     lanes[lane].mostFlying = max(lanes[lane].mostFlying, flying)
@@ -258,7 +256,7 @@ final class FlowWorker {
 
   private func walkPages(_ step: Int) {
     guard flow.hasBroadcasts else { return }
-    pages.advance(step, flow, partitions, &cpu, &lanes, inFlight: inFlight)
+    pages.advance(step, flow, partitions, &cpu, &lanes)
   }
 
   /// Puts everything that no commit covers back into its partitions: the process has died.

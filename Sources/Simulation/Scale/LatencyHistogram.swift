@@ -7,16 +7,11 @@ struct LatencyHistogram: Sendable {
   private var counts = [Int](repeating: 0, count: 40 * parts)
   private(set) var total = 0
 
-  /// Counts times in microseconds.
+  /// Counts a time in microseconds.
   @inline(__always)
-  mutating func add(_ time: World.Time, count: Int = 1) {
-    counts[Self.bucket(of: time)] += count
-    total += count
-  }
-
-  mutating func add(_ other: LatencyHistogram) {
-    for index in counts.indices { counts[index] += other.counts[index] }
-    total += other.total
+  mutating func add(_ time: World.Time) {
+    counts[Self.bucket(of: time)] += 1
+    total += 1
   }
 
   @inline(__always)

@@ -11,7 +11,7 @@ struct Outage {
   private let capacity: Int
   /// When the first push failed, and when the circuit opened.
   private var failing: World.Time?
-  private(set) var openedAt: World.Time?
+  private var openedAt: World.Time?
   private var nextProbe: World.Time = 0
   /// Pushes that failed before the circuit opened. They hold their records.
   private(set) var resting = CohortQueue()

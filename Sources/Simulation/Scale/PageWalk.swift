@@ -28,15 +28,14 @@ struct PageWalk {
   var isBusy: Bool { !open.isEmpty }
 
   mutating func advance(
-    _ step: Int, _ flow: Flow, _ partitions: [Int], _ cpu: inout Station, _ lanes: inout [FlowWorker.Lane],
-    inFlight: Int
+    _ step: Int, _ flow: Flow, _ partitions: [Int], _ cpu: inout Station, _ lanes: inout [FlowWorker.Lane]
   ) {
     close(step, flow)
     begin(step, flow, partitions)
     for index in open.indices {
       guard step >= open[index].ready, index == 0 || open[index - 1].isExhausted else { break }
       let most = index == 0 ? .max : configuration.headStart - open[index].handed
-      handOver(index, most: most, step, flow, &cpu, &lanes, inFlight: inFlight)
+      handOver(index, most: most, step, flow, &cpu, &lanes)
       settle(index, step, flow)
     }
   }
@@ -67,8 +66,7 @@ struct PageWalk {
   }
 
   private mutating func handOver(
-    _ index: Int, most: Int, _ step: Int, _ flow: Flow, _ cpu: inout Station, _ lanes: inout [FlowWorker.Lane],
-    inFlight: Int
+    _ index: Int, most: Int, _ step: Int, _ flow: Flow, _ cpu: inout Station, _ lanes: inout [FlowWorker.Lane]
   ) {
     var most = min(most, cpu.allowance(cost: flow.profile.costs.broadcast))
     for lane in lanes.indices {

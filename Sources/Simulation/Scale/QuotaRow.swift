@@ -1,4 +1,5 @@
 import FanfareCore
+import Registry
 import Worker
 
 /// The row in which all workers reserve their shares of a quota: one transaction after another.
@@ -34,7 +35,7 @@ struct QuotaRow {
     reservations += 1
     locked += transaction
     answers.append(
-      Answer(at: busyUntil, worker: worker, pushes: pushes, from: UnixTime(milliseconds: (start + 999) / 1000)))
+      Answer(at: busyUntil, worker: worker, pushes: pushes, from: UnixTime(microsecondsRoundedUp: start)))
   }
 
   /// Takes out the answers that have arrived.

@@ -152,7 +152,7 @@ package final class ScaleRun {
     let pages = max(1, devices / perPage)
     let segments = broadcasts.segments(pages: pages)
     for segment in 0..<segments {
-      let range = pages * segment / segments..<pages * (segment + 1) / segments
+      let range = SegmentRecord.range(ofSegment: segment, of: segments, pages: pages)
       let partition = Int(world.random(0...Int64(profile.partitions - 1)))
       flow.partitions[partition].segments.append(Flow.Segment(devicesPerPage: perPage, pages: range.count))
     }

@@ -3,8 +3,8 @@ import RDKafka
 
 /// A system with a capacity that many share: the cluster of brokers, or a database.
 ///
-/// Work that exceeds the capacity of a step is not done in it. The delay of a request grows with the utilization, as in
-/// a queue with one server (M/M/1).
+/// `allowance` bounds the work of callers that ask it; others may exceed the capacity of a step, and the excess is
+/// taken from later steps. The delay of a request grows with the utilization, as in a queue with one server (M/M/1).
 struct Station {
   let name: String
   /// How many of its machines there are, and the processor time of each in a second, in microseconds.
@@ -14,7 +14,7 @@ struct Station {
   let delay: Double
   /// Until when it does nothing.
   var downUntil: World.Time = 0
-  /// The work that it can still do in this step, in microseconds of processor time; less than none after a burst.
+  /// The work that it can still do in this step, in microseconds of processor time; negative after a burst.
   private var room = 0.0
   private var used = 0.0
   private(set) var utilization = 0.0
@@ -32,8 +32,7 @@ struct Station {
     let limit = now < downUntil ? 0 : capacity * step
     room = min(limit, room + limit)
     // Smoothed over about a second.
-    let now = used / (capacity * step)
-    utilization += (now - utilization) * min(1, step * 2)
+    utilization += (used / (capacity * step) - utilization) * min(1, step * 2)
     total += used
     seconds += step
     if seconds > 1 { peak = max(peak, utilization) }

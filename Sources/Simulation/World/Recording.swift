@@ -110,10 +110,10 @@ package final class Recording: @unchecked Sendable {
     logs[partition, default: []].append(log)
   }
 
-  /// How often it is kept what waits in a process.
+  /// The interval between two samples of the load of a process.
   private static let tick: World.Time = .milliseconds(250)
 
-  /// Keeps what waits in a process, once in a tick.
+  /// Keeps a sample of the load of a process, at most one in each interval.
   func sample(_ time: World.Time, _ process: String, _ load: () -> WorkerLoad) {
     let tick = time / Self.tick
     guard sampled[process] != tick else { return }

@@ -33,7 +33,7 @@ package final class Trace: @unchecked Sendable {
   /// Adds an event that has no kind of its own.
   func note(_ time: World.Time, _ text: String) { note(time, .note(text)) }
 
-  /// Lets a recording keep the counts of what waits in a process, once a second. They are no part of the history.
+  /// Lets a recording keep a sample of the load of a process. Samples are no part of the history.
   func sample(_ time: World.Time, _ process: String, _ load: () -> WorkerLoad) {
     recording?.sample(time, process, load)
   }

@@ -96,9 +96,8 @@ package struct DeferralPolicy: Sendable {
   /// faster if that would take longer than half of the outage so far, but never above the highest rate. The order does
   /// not count pushes of broadcasts: their round is half of the outage.
   private func timeOfRound(_ lane: borrowing PlatformLane, isBroadcast: Bool, at now: Moment) -> Duration {
-    let count = lane.order.count
     let half = Duration.milliseconds(now.uptime - lane.breaker.openedAt) / 2
-    return isBroadcast ? half : Self.round(of: count, isFull: lane.order.isFull, half: half)
+    return isBroadcast ? half : Self.round(of: lane.order.count, isFull: lane.order.isFull, half: half)
   }
 
   /// The round of `count` pushes of single sends. `half`: half of the outage so far. `isFull`: more may wait, because a

@@ -119,7 +119,7 @@ extension Dispatcher {
     guard let before = before(slot, index), life > (lanes[sender].isStopped ? .zero : DeferralPolicy.lastCall)
     else { return false }
     let longest = deferral.longestRest.milliseconds
-    // With half of the room taken, only pushes stay that have all before them here, so that these find room.
+    // With half of the room taken, a push waits only for one that is here: those that come back need the room.
     let comesSoon =
       before.due - now.uptime <= longest && !items.held.exceeds(quarters: 2, of: configuration.limits)
     if !(before.isHere || comesSoon) || mayKeepNoneWaiting(sender), let delay = outageDelay(of: slot, index) {

@@ -46,8 +46,8 @@ struct DeviceProgress: Sendable {
   /// The last answer of the service.
   private(set) var answer = Answer()
   /// Uptime before which it must not be pushed to.
-  /// Meaningful when resting or deferred. Uptime, because the wall clock may be set while other devices of the item are still
-  /// open.
+  /// Meaningful when resting or deferred. Uptime, because the wall clock may be set while other devices of the item are
+  /// still open.
   private(set) var due: Int64 = 0
 
   /// The reason and the HTTP status that a push service gave.

@@ -30,7 +30,7 @@ struct DeferredOrder: Sendable {
   struct Before: Equatable, Sendable {
     /// Uptime at which it is to be sent again.
     let due: Int64
-    /// Whether it is in memory, or is to come back at any moment.
+    /// Whether it is in memory, or due.
     let isHere: Bool
   }
 
@@ -90,8 +90,8 @@ struct DeferredOrder: Sendable {
     return wakeNext(of: device, at: uptime)
   }
 
-  /// The nearest push before this one, remembered or not; nil: there is none. Before it are the pushes of sends accepted
-  /// earlier, or in the same moment and remembered earlier.
+  /// The nearest push before this one, remembered or not; nil: there is none. Before it are the pushes of sends
+  /// accepted earlier, or in the same moment and remembered earlier.
   func before(_ id: SendID, acceptedAt: UnixTime, to device: RegistrationID, at uptime: Int64) -> Before? {
     guard let entries = devices[device] else { return nil }
     let place =
@@ -117,11 +117,11 @@ struct DeferredOrder: Sendable {
   /// Takes the pushes that wait in memory: they must wait elsewhere.
   mutating func takeWaiting() -> [Ticket] {
     var tickets: [Ticket] = []
-    for (device, entries) in devices {
-      for (place, entry) in entries.enumerated() {
-        guard let ticket = entry.waiting else { continue }
+    for place in devices.values.indices {
+      for index in devices.values[place].indices {
+        guard let ticket = devices.values[place][index].waiting else { continue }
         tickets.append(ticket)
-        devices[device]?[place].waiting = nil
+        devices.values[place][index].waiting = nil
       }
     }
     return tickets

@@ -4,8 +4,8 @@ import TwoLaneQueue
 /// One push service of one hub: its queue of pushes, and the limits on handing them over.
 ///
 /// A push is *queued* → *handed over* (it holds a place) → *answered*. If its owner must be looked up again, it is
-/// *checked* in between and holds a place meanwhile. Pushes *rest* until a time of their own, or until an older
-/// push to the same device has ended, and are queued again. The circuit breaker decides whether pushes may be handed over; the
+/// *checked* in between and holds a place meanwhile. Pushes *rest* until a time of their own, or until an older push to
+/// the same device has ended, and are queued again. The circuit breaker decides whether pushes may be handed over; the
 /// probe is the push that tries whether a stopped service works again.
 ///
 /// Invariants: the places in flight are those of the devices that are in flight or checked, including devices of items

@@ -112,12 +112,12 @@ const list = () => [];
   }
 })();
 
-/** The states of a part, one for each aspect: [{aspect, text, isTrouble, since}]. */
+/** The states of a part, one for each aspect: [{aspect, text, isTrouble}]. */
 export function states(part, moment) {
   const found = [];
   for (const [aspect, {times, states}] of part.aspects) {
     const place = after(times, moment) - 1;
-    if (place >= 0) found.push({aspect, since: times[place], ...states[place]});
+    if (place >= 0) found.push({aspect, ...states[place]});
   }
   return found;
 }

@@ -5,8 +5,8 @@ import {partsWith, parts, byName, states, waits, owned, topics, positions, rates
 
 /** The phases of items and pushes in the order in which they are shown. */
 const phases = [
-  'queued', 'checking', 'inFlight', 'resting', 'waiting', 'resolving', 'walking', 'dispatching', 'settling'];
-const titles = {inFlight: 'in flight', resting: 'resting', waiting: 'waiting for older'};
+  'queued', 'checking', 'inFlight', 'resting', 'resolving', 'walking', 'dispatching', 'settling'];
+const titles = {inFlight: 'in flight'};
 const shortOf = topic => topic.replace(/^[^.]*\./, '');
 
 /** One line: a bar of the counts of phases, and the counts in words. */

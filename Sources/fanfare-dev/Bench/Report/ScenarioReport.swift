@@ -89,8 +89,8 @@ extension ScenarioReport {
   /// The row; a missed goal is marked with ✗.
   var tableRow: String {
     func text(_ value: Double?) -> String { value.map(\.text) ?? "–" }
-    var rate = rate.map { Self.grouped(Int($0)) } ?? "–"
-    if let ceilingRate, share != nil { rate += " of \(Self.grouped(Int(ceilingRate)))" }
+    var rate = rate.map { Int($0).grouped } ?? "–"
+    if let ceilingRate, share != nil { rate += " of \(Int(ceilingRate).grouped)" }
     let times = latencies.map {
       "\($0.name): p50 \($0.latency.p50.text), p99 \($0.latency.p99.text), p99.9 \($0.latency.p999.text) ms"
     }
@@ -100,16 +100,10 @@ extension ScenarioReport {
     let sinks = sink == "nghttpd" ? [] : ["sink: \(sink)"]
     let cells = [
       scenario, connections.map(String.init) ?? "–", rate, share, text(cpuMicroseconds),
-      instructions.map { Self.grouped(Int($0)) } ?? "–", text(multiple), text(peakMegabytes),
+      instructions.map { Int($0).grouped } ?? "–", text(multiple), text(peakMegabytes),
       (times + goals + notes + sinks).joined(separator: "; "),
     ]
     return "| " + cells.joined(separator: " | ") + " |"
-  }
-
-  private static func grouped(_ number: Int) -> String {
-    var digits = Array(String(number))
-    for index in stride(from: digits.count - 3, to: 0, by: -3) { digits.insert(",", at: index) }
-    return String(digits)
   }
 }
 
