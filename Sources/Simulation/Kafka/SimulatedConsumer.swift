@@ -25,6 +25,7 @@ final class SimulatedConsumer: StoringSource, @unchecked Sendable {
   private var isOver = false
   /// The stored positions, and whether each is committed.
   private var stored: [TopicPartition: (offset: Int64, isCommitted: Bool)] = [:]
+  private var hasCommitTimer = false
   private var ending: [CheckedContinuation<Void, Never>] = []
   /// Told when it gives partitions away.
   private let onDisown: () -> Void
@@ -176,7 +177,6 @@ final class SimulatedConsumer: StoringSource, @unchecked Sendable {
   }
 
   func store(_ offsets: [PartitionOffset]) throws(RDKafkaError) {
-    let isFirst = stored.isEmpty
     for offset in offsets {
       guard progress.contains(offset.partition) else {
         throw RDKafkaError(code: .notAssigned, message: "\(offset.partition)")
@@ -184,13 +184,17 @@ final class SimulatedConsumer: StoringSource, @unchecked Sendable {
       stored[offset.partition] = (offset.offset, false)
     }
     progress.stored(offsets)
-    if isFirst { commitSoon() }
+    commitSoon()
   }
 
+  /// Commits after each interval while positions are stored.
   private func commitSoon() {
-    guard let interval = configuration.autoCommitInterval else { return }
+    guard let interval = configuration.autoCommitInterval, !hasCommitTimer else { return }
+    hasCommitTimer = true
     process.after(World.Time(interval)) { [weak self] in
-      guard let self, !isOver, !stored.isEmpty else { return }
+      guard let self else { return }
+      hasCommitTimer = false
+      guard !isOver, !stored.isEmpty else { return }
       commitStored()
       commitSoon()
     }

@@ -212,12 +212,13 @@ extension Dispatcher {
   /// Defers the end of each queue that exceeds the shared quota for the longest rest in memory: it
   /// would take the room of others. Pages stay: they are small, and otherwise a whole broadcast would go through the
   /// retry topics. Readmitted records stay too: each platform has at most a page of them.
-  mutating func deferOverQuota() {
+  /// `isSweep`: otherwise only queues with too many single sends are looked at, because all of these leave.
+  mutating func deferOverQuota(isSweep: Bool = true) {
     for sender in lanes.indices where !lanes[sender].isStopped {
       guard let quota = lanes[sender].quota.quota else { continue }
       // Some stay however small the quota is: otherwise records that come back would leave again before their turn.
       let limit = quota.mostWaiting(configuration)
-      guard lanes[sender].queuedCount > limit else { continue }
+      guard (isSweep ? lanes[sender].queuedCount : lanes[sender].queuedSingles) > limit else { continue }
       let leaving = keepWithinQuota(of: sender, limit)
       for (number, ticket) in leaving.enumerated() where items.phase(of: ticket) == .queued {
         let delay = max(deferral.shortest, min(quota.time(of: limit + number + 1), DeferralPolicy.longestDelay))

@@ -171,7 +171,7 @@ struct Dispatcher: Sendable {
     } else if items.held.isShortOfRoom(configuration.limits) {
       // Not later: a second's consumed records may exceed the room.
       deferStopped()
-      deferOverQuota()
+      deferOverQuota(isSweep: false)
     }
     if lanes.isUnregisteringDue(at: now.uptime) { effects.unregistrations += lanes.takeSuspects() }
   }
