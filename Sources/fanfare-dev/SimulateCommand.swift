@@ -51,6 +51,9 @@ struct SimulateCommand: AsyncParsableCommand {
     help: ArgumentHelp("The faults of a profile, instead of its own: \(Self.kinds).", valueName: "kind"))
   var faults: [String] = []
   @Flag(help: "Prints everything that happens.") var trace = false
+  @Option(help: ArgumentHelp("Faults to leave out, by their numbers from 0, with commas.", valueName: "numbers"))
+  var withoutFaults: String?
+  @Flag(help: "Looks for a smaller run for each one that breaks a promise, up to five minutes.") var shrink = false
   @Flag(help: "Ends with the first run that breaks a promise.") var stopAtFirst = false
   @Option(help: ArgumentHelp("Writes a page that replays the run of one seed of one profile.", valueName: "file"))
   var page: String?
@@ -92,6 +95,9 @@ struct SimulateCommand: AsyncParsableCommand {
       throw ValidationError("--faults: must be some of \(Self.kinds)")
     }
     guard (1...1_000).contains(atOnce ?? 1) else { throw ValidationError("--at-once: must be from 1 to 1000") }
+    guard missing.count == withoutFaults?.split(separator: ",").count ?? 0 else {
+      throw ValidationError("--without-faults: must be different numbers with commas")
+    }
     guard (1...1_000_000).contains(seeds) else { throw ValidationError("--seeds: must be from 1 to 1000000") }
     guard page == nil || (profile != nil && seeds == 1 && minutes == nil) else {
       throw ValidationError("--page: needs one --profile, and one seed")
@@ -111,6 +117,8 @@ struct SimulateCommand: AsyncParsableCommand {
       for profile in profiles {
         let report = try run(profile, seed: seed, isOnly: isOnly)
         sum.add(report)
+        // Of many failures the first one alone is shrunk, unless it is asked for.
+        if shrink || (!stopAtFirst && sum.failed == 1) { shrink(profile, seed: seed, report) }
         if sum.runs > 1, Console.isErrorTerminal { Console.overwriteError(sum.progress) }
         if stopAtFirst, sum.violations > 0 || end.map({ .now >= $0 }) == true { break runs }
       }
@@ -121,6 +129,19 @@ struct SimulateCommand: AsyncParsableCommand {
       print(sum)
     }
     if sum.violations > 0 { throw ExitCode.failure }
+  }
+
+  /// The numbers of the faults that are left out.
+  private var missing: Set<Int> { Set((withoutFaults ?? "").split(separator: ",").compactMap { Int($0) }) }
+
+  /// Prints a smaller run that breaks the same promise, and its end.
+  private func shrink(_ profile: Profile, seed: UInt64, _ report: Simulation.Report) {
+    let end = ContinuousClock.now + .seconds(shrink ? 300 : 20)
+    guard var shrinker = Shrinker(profile, seed: seed, without: missing, report, until: { .now >= end }) else { return }
+    shrinker.shrink()
+    let run = shrinker.smallest
+    print("  smaller, after \(shrinker.tries) runs: fanfare-dev simulate \(run.options)")
+    for line in run.lastLines { print("    \(line)") }
   }
 
   /// The profile with the sizes that were asked for.
@@ -157,7 +178,7 @@ struct SimulateCommand: AsyncParsableCommand {
     let start = ContinuousClock.now
     let recording = page == nil ? nil : Recording()
     let trace = Trace(recording: recording, write: trace ? { print($0) } : nil)
-    let report = Simulation(profile, seed: seed, trace: trace).run()
+    let report = Simulation(profile, seed: seed, without: missing, trace: trace).run()
     let counts = report.counts
     guard isOnly || !report.violations.isEmpty else { return report }
     if Console.isErrorTerminal { Console.overwriteError("") }

@@ -6,7 +6,7 @@ struct SimulationSum: CustomStringConvertible {
   private let start = ContinuousClock.now
   private(set) var runs = 0
   private(set) var violations = 0
-  private var failed = 0
+  private(set) var failed = 0
   private var virtualTime = Duration.zero
   private var (sends, pushes, repeated, deferred, checks): (Int, Int, Int, Int, Int) = (0, 0, 0, 0, 0)
   private var faults: [String: Int] = [:]

@@ -19,6 +19,13 @@ import Testing
     #expect(output.contains(/runs +[0-9]+  all passed/) && output.contains(/broken promises +none/))
   }
 
+  /// Another seed at each time. The output of the test names it.
+  @Test func promisesHoldInOneMoreRun() async throws {
+    let seed = UInt64.random(in: 0..<1 << 32)
+    print("simulate: seed \(seed)")
+    _ = try await simulate("--seed", "\(seed)", "--until", "5")
+  }
+
   /// Seeds that once broke a promise or a check. A change of the code gives them another history.
   @Test(arguments: [("everything", 106), ("elections", 21), ("static-members", 21)])
   func runsThatFailedOnceHoldNow(profile: String, seed: Int) async throws {

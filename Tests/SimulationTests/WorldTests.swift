@@ -16,6 +16,20 @@ struct WorldTests {
     #expect(world.now == 5_000)
   }
 
+  /// Many runs follow each other in one process.
+  @Test func runLeavesNothingBehind() {
+    let profile = Profile("deaths", faults: [.crash, .freeze, .restart]) { profile in
+      (profile.duration, profile.meanTimeBetweenFaults, profile.rate) = (.seconds(5), .seconds(1), 2)
+    }
+    weak var left: Trace?
+    do {
+      let trace = Trace()
+      left = trace
+      _ = Simulation(profile, seed: 1, trace: trace).run()
+    }
+    #expect(left == nil)
+  }
+
   @Test func tasksSleepInVirtualTime() {
     let world = World(seed: 1, trace: Trace())
     let process = SimulatedProcess("p", in: world)

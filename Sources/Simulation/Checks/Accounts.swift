@@ -35,6 +35,8 @@ package final class Accounts: @unchecked Sendable {
     var status: (at: World.Time, by: String)?
     /// Whether a log has lost a record of it, so that it need not end.
     var isExcused = false
+    /// When a part of it was first deferred.
+    var deferredAt: World.Time?
     /// Its place in the log, once it has one.
     var place: Int64?
   }
@@ -65,7 +67,14 @@ package final class Accounts: @unchecked Sendable {
   private(set) var slowestSingle: World.Time = 0
   /// The partitions that have lost records, and where those ended that have lost their end.
   private var losses: (partitions: Set<TopicPartition>, ends: [TopicPartition: Int64]) = ([], [:])
+  /// Until when any process was in trouble last.
+  private var lastTrouble: World.Time = -1
+  /// Repeated pushes of sends of which nothing was deferred.
+  private var unexcused = 0
   private(set) var violations: [Violation] = []
+  /// Further checks, if logs lose no records.
+  var results: Results?
+  var pages: FinishedPages?
   private(set) var counts = Counts()
   /// From the post of a send to the answer to each of its pushes.
   private(set) var latency = LatencyHistogram()
@@ -99,6 +108,11 @@ package final class Accounts: @unchecked Sendable {
     self.keepsOrder = keepsOrder
   }
 
+  /// Whether every send that was posted since then has come to its end.
+  func isSettled(since start: World.Time) -> Bool {
+    isSettled && accounts.values.allSatisfy { $0.postedAt < start || $0.isConcluded }
+  }
+
   /// Whether every accepted send has come to its end.
   var isSettled: Bool { counts.concluded >= counts.accepted }
 
@@ -117,6 +131,7 @@ package final class Accounts: @unchecked Sendable {
   func post(_ send: SendRequest) {
     world.note(.posted(send.id, to: send.audience))
     accounts[send.id] = Account(send: send, postedAt: world.now)
+    results?.posted(send)
   }
 
   /// The caller has been told that the send is accepted.
@@ -157,9 +172,12 @@ package final class Accounts: @unchecked Sendable {
       guard topics.retries.contains(where: { $0.name == partition.topic }) else { return }
       counts.deferred += 1
       do {
-        let send = try RetryRecord.decode(record.value[...], recordTime: world.wall, now: world.wall).send.id
+        let retry = try RetryRecord.decode(record.value[...], recordTime: world.wall, now: world.wall)
+        let send = retry.send.id
         note(send)
         world.note(.deferred(partition, offset, send))
+        if accounts[send]?.deferredAt == nil { accounts[send]?.deferredAt = world.now }
+        pages?.deferred(retry.part, of: send)
         noteReturn(send)
         accounts[send]?.wasDeferred = true
         if isTroubled(record.writer) { accounts[send]?.mayReturn = true }
@@ -208,7 +226,9 @@ package final class Accounts: @unchecked Sendable {
       account.hasOutput = true
       account.status = (world.now, record.writer)
       account.parts[status.attempt, default: []].formUnion(status.part..<status.part + status.span)
-      if !account.isConcluded, account.parts[status.attempt]?.count == status.parts {
+      let isEnd = !account.isConcluded && account.parts[status.attempt]?.count == status.parts
+      results?.noted(status, isEnd: isEnd)
+      if isEnd {
         account.concludedAt = world.now
         counts.ended += 1
         slowest = max(slowest, world.now - account.postedAt)
@@ -292,7 +312,9 @@ package final class Accounts: @unchecked Sendable {
 
   /// A process is in trouble for a while: others may repeat what it did shortly before, and since.
   func troubled(_ process: String, for time: World.Time = 0) {
-    troubles[process, default: []].append(world.now...world.now + time + Self.commitPatience)
+    let until = world.now + time + Self.commitPatience
+    lastTrouble = max(lastTrouble, until)
+    troubles[process, default: []].append(world.now...until)
   }
 
   private func isTroubled(_ process: String) -> Bool {
@@ -302,6 +324,10 @@ package final class Accounts: @unchecked Sendable {
   /// Whether the process is in trouble at that moment, or before a commit would follow.
   private func isTroubled(_ process: String, since moment: World.Time) -> Bool {
     troubles[process]?.contains { $0.overlaps(moment...moment + Self.commitPatience) } == true
+  }
+
+  private func wasTroubled(_ process: String, after moment: World.Time) -> Bool {
+    troubles[process]?.contains { $0.upperBound >= moment } == true
   }
 
   /// The send of a push, whose payload is the send's id.
@@ -319,6 +345,12 @@ package final class Accounts: @unchecked Sendable {
     if let problem = check?(push.id, send, process) { violate(problem) }
     if push.expiresAt <= now { violate("\(push.id) of \(send) is handed over by \(process) after its expiry") }
     let former = handOvers.updateValue((process, world.now), forKey: push.id)
+    // A retry pump that takes over a partition copies again what had settled above its position.
+    let mayComeTwice = account.deferredAt.map { $0 <= lastTrouble } ?? false
+    if !mayComeTwice, results?.isKnown(push, to: process, at: { !wasTroubled(process, after: $0) }) == true {
+      violate("\(push.id) of \(send) is pushed again by \(process), which knows that it is delivered")
+    }
+    if push.isBroadcast, !isTroubled(process) { pages?.handedOver(push, of: account.send, by: process) }
     if let former {
       // A send is covered by a commit soon after its end, unless those who pushed and ended it are in trouble then. A
       // process in trouble may not know yet that another one has taken over.
@@ -343,13 +375,21 @@ package final class Accounts: @unchecked Sendable {
     latency.add(world.now - account.postedAt)
   }
 
+  /// A process has the answer to a push.
+  func answered(_ push: Push, _ outcome: PushOutcome, to process: String) {
+    guard let send = send(of: push) else { return }
+    results?.answered(push, outcome, to: process, of: send.id)
+  }
+
   /// A push service has taken a push.
   func delivered(_ push: Push, by service: String) {
     counts.pushes += 1
     world.note(.delivered(push.id, by: service))
     let times = pushes[push.id, default: 0] + 1
     pushes[push.id] = times
-    if times > 1 { counts.repeated += 1 }
+    guard times > 1 else { return }
+    counts.repeated += 1
+    if send(of: push).flatMap({ accounts[$0.id]?.deferredAt }) == nil { unexcused += 1 }
   }
 
   /// The violations of its invariants that a component reports.
@@ -386,6 +426,6 @@ package final class Accounts: @unchecked Sendable {
     where account.isAccepted && !account.isConcluded && !account.isExcused {
       violate("send \(id) of \(account.send.acceptedAt) is accepted and has no end")
     }
-    if !mayRepeat, counts.repeated > 0 { violate("\(counts.repeated) pushes are repeated without a fault") }
+    if !mayRepeat, unexcused > 0 { violate("\(unexcused) pushes are repeated without a fault") }
   }
 }

@@ -8,6 +8,8 @@ final class Operators: @unchecked Sendable {
   private let registry: RegistryConnection
   /// The latest broadcasts.
   private var broadcasts: [BroadcastID] = []
+  /// Since when a broadcast is paused or cancelled.
+  private(set) var halts: [BroadcastID: World.Time] = [:]
 
   init(at process: SimulatedProcess, registry: SimulatedRegistry) {
     self.process = process
@@ -31,10 +33,15 @@ final class Operators: @unchecked Sendable {
   }
 
   private func steer(_ broadcast: BroadcastID, _ state: BroadcastControl.State) {
-    process.insist { [process, registry] in
+    process.insist { [self] in
       let control = BroadcastControl(state, because: .caller)
       process.world.trace.note(process.world.now, "\(broadcast.send) is to be \(state)")
-      _ = try await registry.control(broadcast, control, at: process.now())
+      let answer = try await registry.control(broadcast, control, at: process.now())
+      if answer.state == .running {
+        halts[broadcast] = nil
+      } else {
+        halts[broadcast] = halts[broadcast] ?? process.world.now
+      }
     }
   }
 }

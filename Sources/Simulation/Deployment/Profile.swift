@@ -43,6 +43,11 @@ package struct Profile: Sendable {
   /// The share of appended batches behind which offsets are missing.
   package var gaps = 0.0
 
+  /// A fault that counts as a broken promise, for tests.
+  var planted: Fault?
+  /// The share of sends that their caller posts twice.
+  package var duplicates = 0.0
+
   /// A kind of fault.
   package enum Fault: String, CaseIterable, Sendable {
     case crash, freeze, restart, addWorker, cut, clockStep, leaderLoss, registryOutage
@@ -80,16 +85,24 @@ package struct Profile: Sendable {
   /// Whether first attempts to a device are in the order of its sends.
   var keepsOrder: Bool { !disturbsServices && !faults.contains(.uncleanElection) }
 
+  /// Whether all workers learn of a broadcast's control in time.
+  var keepsControls: Bool {
+    faults.isSubset(of: [.pause, .cancellation, .crash, .restart, .addWorker]) && registryFailures == 0
+  }
+
   /// Within which time each send comes to its end; nil: within its life.
-  var longest: Duration? { mayRepeat ? nil : .seconds(5) }
+  var longest: Duration? { faults.isEmpty && doubt == 0 && glitches == 0 ? .seconds(5) : nil }
 
   /// Whether a push can be repeated in a run of this profile.
-  package var mayRepeat: Bool { !faults.isEmpty || doubt > 0 }
+  package var mayRepeat: Bool { !faults.isSubset(of: [.restart, .addWorker]) || doubt > 0 }
 
   /// All profiles, by name.
   package static let all: [Profile] = [
-    Profile(name: "calm"),
+    Profile("calm") { $0.duplicates = 0.05 },
     Profile(name: "calm-broadcasts", tagged: 3_000, broadcastShare: 0.01),
+    Profile("restarts", faults: [.restart, .addWorker]) { profile in
+      (profile.tagged, profile.broadcastShare, profile.glitches) = (2_000, 0.005, 0.05)
+    },
     Profile(name: "deaths", faults: [.crash, .freeze, .restart, .addWorker, .cut]),
     Profile(name: "kafka", faults: [.leaderLoss, .crash, .twoDeaths], doubt: 0.02),
     Profile(name: "services", faults: serviceFaults, doubt: 0.01, glitches: 0.05, dead: 0.05),
@@ -126,7 +139,7 @@ package struct Profile: Sendable {
       (profile.tagged, profile.broadcastShare, profile.hubs, profile.moves) = (3_000, 0.01, 2, 2)
       (profile.doubt, profile.glitches, profile.dead) = (0.01, 0.02, 0.02)
       (profile.registryFailures, profile.registryLag, profile.staleLookUps) = (0.02, .milliseconds(500), 0.1)
-      (profile.slowRequests, profile.slowPushes) = (0.01, 0.01)
+      (profile.slowRequests, profile.slowPushes, profile.duplicates) = (0.01, 0.01, 0.02)
     },
   ]
 

@@ -12,6 +12,8 @@ package final class Simulation: @unchecked Sendable {
     package let counts: Accounts.Counts
     package let violations: [Accounts.Violation]
     package let faults: [Profile.Fault: Int]
+    /// How many faults there were, those left out included.
+    package let injected: Int
     package let virtualTime: Duration
     package let steps: UInt64
     package let digest: UInt64
@@ -35,10 +37,17 @@ package final class Simulation: @unchecked Sendable {
   private var workers: [WorkerProcess] = []
   private var started = 0
   private var faults: [Profile.Fault: Int] = [:]
+  private var injected = 0
+  /// The numbers of the faults that are left out.
+  private let without: Set<Int>
+  private let seed: UInt64
 
-  /// `check` is asked about each push that is handed over, besides the promises.
-  package init(_ profile: Profile, seed: UInt64, trace: Trace = Trace(), check: Accounts.Check? = nil) {
-    self.profile = profile
+  /// `without`: the numbers of the faults that are left out. `check` is asked about each push that is handed over,
+  /// besides the promises.
+  package init(
+    _ profile: Profile, seed: UInt64, without: Set<Int> = [], trace: Trace = Trace(), check: Accounts.Check? = nil
+  ) {
+    (self.profile, self.seed, self.without) = (profile, seed, without)
     world = World(seed: seed, trace: trace)
     cluster = SimulatedCluster(in: world)
     registry = SimulatedRegistry(in: world)
@@ -74,6 +83,7 @@ package final class Simulation: @unchecked Sendable {
     world.run(until: world.now + .seconds(10))
     // A worker that has died just before leaves its last commits to another, when its session is over.
     world.run(until: world.now + .seconds(120)) { [self] in accounts.hasPositions(position) }
+    checkRecovery()
     accounts.finish(mayRepeat: profile.mayRepeat, longest: profile.longest)
     if !profile.losesRecords { counting.finish(mayDiffer: profile.mayRepeat) }
     for worker in workers { worker.stop() }
@@ -83,10 +93,11 @@ package final class Simulation: @unchecked Sendable {
     var counts = accounts.counts
     counts.checks += promises.checks + counting.checks + cluster.sharing.checks
     let report = Report(
-      counts: counts, violations: accounts.violations, faults: faults,
+      counts: counts, violations: accounts.violations, faults: faults, injected: injected,
       virtualTime: .microseconds(world.now), steps: world.steps, digest: world.trace.digest.value,
       latency: [0.5, 0.99, 0.999].map { .microseconds(accounts.latency.quantile($0)) })
     world.stop()
+    cluster.stop()
     return report
   }
 
@@ -95,7 +106,22 @@ package final class Simulation: @unchecked Sendable {
     cluster.position(partition, of: WorkerConfiguration().consumerGroup)
   }
 
+  /// Posts a send to each user, long after the last fault: the deployment works as if nothing had happened.
+  private func checkRecovery() {
+    // The sessions of members that have died end, and positions are committed.
+    world.run(until: world.now + .seconds(60))
+    let start = world.now
+    for user in 0..<profile.users { post(to: .user("user\(user)")) }
+    world.run(until: start + .seconds(10)) { [accounts] in accounts.isSettled(since: start) }
+    if !accounts.isSettled(since: start) { accounts.violate("a send takes more than 10 s, long after the last fault") }
+  }
+
   private func prepare() {
+    if !profile.losesRecords {
+      let violate: (String) -> Void = { [weak accounts] in accounts?.violate($0) }
+      accounts.results = Results(in: world, registry, profile, violate: violate)
+      accounts.pages = FinishedPages(in: world, registry, operators, profile, violate: violate)
+    }
     for topic in topics.all { cluster.create(topic, partitions: profile.partitions) }
     cluster.behaviour.doubt = profile.doubt
     registry.behaviour.failures = profile.registryFailures
@@ -151,9 +177,11 @@ package final class Simulation: @unchecked Sendable {
   }
 
   private func post() {
-    let audience: Audience =
-      world.happens(profile.broadcastShare)
-      ? .tag("news") : .user("user\(world.random(0...Int64(profile.users - 1)))")
+    let isBroadcast = world.happens(profile.broadcastShare)
+    post(to: isBroadcast ? .tag("news") : .user("user\(world.random(0...Int64(profile.users - 1)))"))
+  }
+
+  private func post(to audience: Audience) {
     let hub = world.element(of: services)?.hub ?? .default
     let send = SendRequest(
       id: .timeOrdered(at: world.wall, using: &world.chance), hub: hub, acceptedAt: caller.now(), audience: audience,
@@ -164,7 +192,9 @@ package final class Simulation: @unchecked Sendable {
     let accounts = accounts
     let record = ProducerRecord(
       topic: topics.sends, key: audience.recordKey(of: send.id, hub: hub), value: send.encoded())
-    producer.submit([record]) { results in
+    // A caller that got no answer posts the send again.
+    let isDuplicated = world.happens(profile.duplicates)
+    producer.submit(isDuplicated ? [record, record] : [record]) { results in
       if case .success = results[0] { accounts.accept(send.id) }
     }
   }
@@ -172,16 +202,32 @@ package final class Simulation: @unchecked Sendable {
   // Faults.
 
   private func injectNext() {
-    world.after(world.pause(perSecond: 1 / (profile.meanTimeBetweenFaults / .seconds(1)))) { [self] in
+    let number = injected
+    let pause = withChance(ofFault: number) {
+      world.pause(perSecond: 1 / (profile.meanTimeBetweenFaults / .seconds(1)))
+    }
+    world.after(pause) { [self] in
       guard world.now < World.Time(profile.duration) else { return }
+      injected += 1
       let kinds = profile.faults.sorted { $0.rawValue < $1.rawValue }
-      if let kind = world.element(of: kinds) { inject(kind) }
+      if !without.contains(number) {
+        withChance(ofFault: -1 - number) { if let kind = world.element(of: kinds) { inject(kind) } }
+      }
       injectNext()
     }
   }
 
+  /// Leaves it to a generator of the fault's own what happens: without one fault, the others stay as they are.
+  private func withChance<Value>(ofFault number: Int, _ body: () -> Value) -> Value {
+    let chance = world.chance
+    defer { world.chance = chance }
+    world.chance = SplitMix64(seed: seed ^ UInt64(bitPattern: Int64(number)) &* 0x9E37_79B9_7F4A_7C15)
+    return body()
+  }
+
   private func inject(_ fault: Profile.Fault) {
     faults[fault, default: 0] += 1
+    if fault == profile.planted { accounts.violate("the fault \(fault) was planted") }
     let length = World.Time.milliseconds(world.random(100...30_000))
     guard let service = world.element(of: services) else { return }
     let live = workers.filter { !$0.process.isDead && !$0.isOver }
@@ -270,7 +316,10 @@ package final class Simulation: @unchecked Sendable {
   /// Ends the outages of services and processes, the registry's failures, and doubt about Kafka's answers. The
   /// services' own doubt, glitches and slow answers go on.
   private func heal() {
-    for service in services { service.become(.healthy) }
+    for service in services {
+      service.become(.healthy)
+      (service.behaviour.doubt, service.behaviour.glitches) = (0, 0)
+    }
     for worker in workers { worker.process.thaw() }
     registry.behaviour.failures = 0
     cluster.behaviour.doubt = 0

@@ -60,6 +60,11 @@ final class SimulatedCluster: @unchecked Sendable {
     self.sharing = sharing
   }
 
+  /// Forgets all logs and groups, whose members and readers hold the cluster: nothing of it is kept then.
+  func stop() {
+    (topics, groups) = ([:], [:])
+  }
+
   func create(_ topic: String, partitions: Int) {
     topics[topic] = (0..<partitions).map { Partition(leader: $0 % Self.brokers) }
   }

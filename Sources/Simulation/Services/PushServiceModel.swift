@@ -143,6 +143,7 @@ struct ServiceConnection: PushSender {
         if answer == .expired { renew() }
         let outcome = answer.outcome(on: service.platform, at: process.now())
         promises.answered(push, outcome, by: process.name, from: id)
+        accounts.answered(push, outcome, to: process.name)
         completion([PushResult(ticket: push.ticket, outcome: outcome)])
       }
       let (connection, number) = (service.connections, credential.number)

@@ -1,0 +1,49 @@
+import FanfareCore
+
+/// Whether workers do what the store says of broadcasts: finished pages are not pushed again, and a broadcast that is
+/// paused or cancelled gets no further pushes.
+///
+/// `@unchecked Sendable`: see `World`.
+final class FinishedPages: @unchecked Sendable {
+  /// The longest time until all workers know of a pause.
+  static let notice: World.Time = .seconds(5)
+
+  private let world: World
+  private let registry: SimulatedRegistry
+  /// Give the commands; nil where workers may not learn of them in time.
+  private let operators: Operators?
+  private let violate: (String) -> Void
+  /// The pages of which a part was deferred: it is pushed after the page's end.
+  private var deferred: [SendID: Set<Int>] = [:]
+  private var pushed: Set<PushID> = []
+
+  init(
+    in world: World, _ registry: SimulatedRegistry, _ operators: Operators, _ profile: Profile,
+    violate: @escaping (String) -> Void
+  ) {
+    (self.world, self.registry, self.violate) = (world, registry, violate)
+    self.operators = profile.keepsControls ? operators : nil
+  }
+
+  func deferred(_ part: Int, of send: SendID) { deferred[send, default: []].insert(part) }
+
+  /// A process that is not in trouble hands over a push of a broadcast.
+  func handedOver(_ push: Push, of send: SendRequest, by process: String) {
+    let id = BroadcastID(hub: send.hub, send: send.id)
+    guard let state = registry.state.broadcasts[id], let pages = state.plan?.pages else { return }
+    let isFirst = pushed.insert(push.id).inserted
+    if isFirst, let haltedAt = operators?.halts[id], world.now > haltedAt + Self.notice {
+      violate("\(push.id) of \(send.id) is pushed by \(process) \((world.now - haltedAt) / 1_000_000) s after its halt")
+    }
+    // The handle of a simulated device is its registration's id, until its app gets a new one.
+    guard let registration = RegistrationID(push.handle),
+      push.id == PushID(send: send.id, registration: registration)
+    else { return }
+    // The moments are of processes whose clocks may be wrong by seconds.
+    for (page, end) in state.finished where world.wall > end + .seconds(6) {
+      guard deferred[send.id]?.contains(page) != true, RegistrationSlice.page(page, of: pages).contains(registration)
+      else { continue }
+      violate("\(push.id) of \(send.id) is pushed by \(process), and its page \(page) was finished long before")
+    }
+  }
+}
