@@ -54,6 +54,22 @@ package struct RetryPolicy: Hashable, Sendable {
     case wait(Duration)
     /// Stop the sender, which cannot work, and keep this push behind the others until it can.
     case hold
+
+    /// The decision without its time.
+    var action: Action {
+      switch self {
+      case .finish(let outcome): .finish(outcome)
+      case .again: .again
+      case .wait: .wait
+      case .hold: .hold
+      }
+    }
+  }
+
+  /// A kind of action.
+  package enum Action: Hashable, Sendable {
+    case finish(DeviceResult.Outcome)
+    case again, wait, hold
   }
 
   /// How often a push is repeated at once if the service certainly has not received it.

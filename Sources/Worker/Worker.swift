@@ -34,8 +34,8 @@ package final class Worker: Service {
   /// `broadcastProducer` writes segments of broadcasts and statuses of pages, for which the rest of each broadcast
   /// waits: it should not linger. The worker owns the consumer (see `WorkerConfiguration.consumer`): it runs and closes
   /// it. Producers and senders must run before the worker does, and until it has ended. `seed` decides the jitter of
-  /// delays and random ids. `spans` takes the spans of sampled sends. `audit` is told the violations of the dispatcher's
-  /// invariants after each turn; to find them costs more than the turn.
+  /// delays and random ids. `spans` takes the spans of sampled sends. `audit` is told every step, and the violations of
+  /// the dispatcher's invariants after each turn; to find them costs more than the turn.
   package init(
     configuration: WorkerConfiguration, consumer: any RecordSource, producer: any RecordSink,
     broadcastProducer: any RecordSink,

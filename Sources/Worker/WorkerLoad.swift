@@ -1,7 +1,18 @@
 import FanfareCore
 
-/// Told after each turn the violations of the dispatcher's invariants; it can ask what waits.
-package typealias WorkerAudit = @Sendable (_ violations: [String], _ load: () -> WorkerLoad) -> Void
+/// Observes a worker from within.
+package struct WorkerAudit: Sendable {
+  /// Told after each turn the violations of the dispatcher's invariants; it can ask what waits.
+  let turned: @Sendable (_ violations: [String], _ load: () -> WorkerLoad) -> Void
+  let stepped: StepObserver
+
+  package init(
+    turned: @escaping @Sendable (_ violations: [String], _ load: () -> WorkerLoad) -> Void,
+    stepped: @escaping StepObserver
+  ) {
+    (self.turned, self.stepped) = (turned, stepped)
+  }
+}
 
 /// What waits in a worker, and where.
 package struct WorkerLoad: Sendable {

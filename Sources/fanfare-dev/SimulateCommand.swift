@@ -55,6 +55,8 @@ struct SimulateCommand: AsyncParsableCommand {
   var withoutFaults: String?
   @Flag(help: "Looks for a smaller run for each one that breaks a promise, up to five minutes.") var shrink = false
   @Flag(help: "Ends with the first run that breaks a promise.") var stopAtFirst = false
+  @Flag(help: "Prints how often each step of a worker, and each fault in each phase, was reached.")
+  var coverage = false
   @Option(help: ArgumentHelp("Writes a page that replays the run of one seed of one profile.", valueName: "file"))
   var page: String?
 
@@ -68,8 +70,8 @@ struct SimulateCommand: AsyncParsableCommand {
     guard scale == nil || (profile == nil && minutes == nil && seeds == 1) else {
       throw ValidationError("--scale: not together with --profile, --minutes or --seeds")
     }
-    guard scale == nil || (users == nil && faults.isEmpty && !stopAtFirst) else {
-      throw ValidationError("--scale: not together with --users, --faults or --stop-at-first")
+    guard scale == nil || (users == nil && faults.isEmpty && !stopAtFirst && !coverage) else {
+      throw ValidationError("--scale: not together with --users, --faults, --stop-at-first or --coverage")
     }
     guard scale != nil || (atOnce == nil && devices == nil && !`static`) else {
       throw ValidationError("--at-once, --devices, --static: only with --scale")
@@ -128,6 +130,7 @@ struct SimulateCommand: AsyncParsableCommand {
       if Console.isErrorTerminal { Console.overwriteError("") }
       print(sum)
     }
+    if coverage { print("\n\(CoverageTable(coverage: sum.coverage))") }
     if sum.violations > 0 { throw ExitCode.failure }
   }
 

@@ -10,6 +10,7 @@ struct SimulationSum: CustomStringConvertible {
   private var virtualTime = Duration.zero
   private var (sends, pushes, repeated, deferred, checks): (Int, Int, Int, Int, Int) = (0, 0, 0, 0, 0)
   private var faults: [String: Int] = [:]
+  private(set) var coverage = Coverage()
 
   mutating func add(_ report: Simulation.Report) {
     runs += 1
@@ -21,6 +22,7 @@ struct SimulationSum: CustomStringConvertible {
     repeated += report.counts.repeated
     deferred += report.counts.deferred
     checks += report.counts.checks
+    coverage.add(report.coverage)
     for (fault, count) in report.faults { faults[fault.rawValue, default: 0] += count }
   }
 
@@ -45,12 +47,23 @@ struct SimulationSum: CustomStringConvertible {
       ("checks", checks.grouped, "of promises and invariants"),
       ("broken promises", violations == 0 ? "none" : violations.grouped, ""),
     ]
+    rows += coverage.lists.map { list in
+      (list.name, list.reached.grouped, "of \(list.rows.count) reached" + Self.text(missed: list.missed))
+    }
     let (names, counts) = (rows.map(\.name.count).max() ?? 0, rows.map(\.count.count).max() ?? 0)
     return rows.map { row in
       let line =
         row.name + String(repeating: " ", count: names + 2 - row.name.count + counts - row.count.count) + row.count
       return row.rest.isEmpty ? line : line + "  " + row.rest
     }.joined(separator: "\n")
+  }
+
+  /// The first of the rows that no run has reached.
+  private static func text(missed: [String]) -> String {
+    guard !missed.isEmpty else { return "" }
+    let most = 12
+    let rest = missed.count > most ? ", and \(missed.count - most) more" : ""
+    return ", not " + missed.prefix(most).joined(separator: ", ") + rest
   }
 
   /// A duration in the largest unit of which it has at least two.

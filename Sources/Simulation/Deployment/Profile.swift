@@ -60,6 +60,17 @@ package struct Profile: Sendable {
     case uncleanElection, retention
 
     static let losses: Set<Fault> = [.uncleanElection, .retention]
+
+    /// Whether it concerns one worker at random, not all of them.
+    var concernsOneWorker: Bool {
+      switch self {
+      case .crash, .freeze, .restart, .cut, .clockStep, .clockDrift, .packetLoss, .twin: true
+      case .addWorker, .leaderLoss, .registryOutage, .registryFailOver, .serviceOutage, .serviceSilence,
+        .credentialRefusal, .throttling, .goAway, .credentialExpiry, .pause, .cancellation, .twoDeaths, .brokerDeath,
+        .coordinatorLoss, .uncleanElection, .retention:
+        false
+      }
+    }
   }
 
   /// Whether logs lose records.

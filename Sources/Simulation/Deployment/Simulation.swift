@@ -19,6 +19,7 @@ package final class Simulation: @unchecked Sendable {
     package let digest: UInt64
     /// From the post of a send to the answer to a push: p50, p99 and p99.9.
     package let latency: [Duration]
+    package let coverage: Coverage
   }
 
   private let world: World
@@ -95,7 +96,8 @@ package final class Simulation: @unchecked Sendable {
     let report = Report(
       counts: counts, violations: accounts.violations, faults: faults, injected: injected,
       virtualTime: .microseconds(world.now), steps: world.steps, digest: world.trace.digest.value,
-      latency: [0.5, 0.99, 0.999].map { .microseconds(accounts.latency.quantile($0)) })
+      latency: [0.5, 0.99, 0.999].map { .microseconds(accounts.latency.quantile($0)) },
+      coverage: workers.reduce(into: Coverage()) { $0.add($1.steps.coverage) })
     world.stop()
     cluster.stop()
     return report
@@ -233,6 +235,7 @@ package final class Simulation: @unchecked Sendable {
     let live = workers.filter { !$0.process.isDead && !$0.isOver }
     let worker = world.element(of: live)
     let broker = SimulatedProcess.Peer.kafka[Int(world.random(0...Int64(SimulatedCluster.brokers - 1)))]
+    for concerned in fault.concernsOneWorker ? [worker].compactMap(\.self) : live { concerned.steps.meet(fault) }
     switch fault {
     case .crash:
       trouble(worker)

@@ -12,6 +12,7 @@ final class WorkerProcess: @unchecked Sendable {
   private(set) var isOver = false
   /// The name that its next process has, too; nil: a dynamic member of the group.
   let instance: String?
+  let steps: StepLog
   private let group: ServiceGroup
 
   init(
@@ -22,6 +23,8 @@ final class WorkerProcess: @unchecked Sendable {
     let process = SimulatedProcess(name, in: world)
     self.process = process
     self.instance = instance
+    let steps = StepLog()
+    self.steps = steps
     let logger = Logger(label: name) { _ in SwiftLogNoOpLogHandler() }
     let client = KafkaClientConfiguration(bootstrapServers: "simulated", clientID: name)
     let producer = SimulatedProducer(of: process, to: cluster)
@@ -38,10 +41,14 @@ final class WorkerProcess: @unchecked Sendable {
       producer: producer, broadcastProducer: SimulatedProducer(of: process, to: cluster),
       registry: RegistryConnection(of: process, to: registry, promises), senders: senders, topics: topics,
       clock: process, delays: process, seed: world.chance.next(), logger: logger,
-      audit: { found, load in
-        accounts.audited(name, found)
-        world.trace.sample(world.now, name, load)
-      })
+      audit: WorkerAudit(
+        turned: { found, load in
+          accounts.audited(name, found)
+          world.trace.sample(world.now, name, load)
+        },
+        stepped: { step in
+          if !process.isDead, !steps.add(step) { accounts.violate("\(name) takes a step without a name: \(step)") }
+        }))
     let pumps = topics.retries.map { retry in
       let topic = RetryTopic(retry, topics: topics, logger: logger)
       let consumer = SimulatedConsumer(Pump.consumer(topic, client: client), of: process, in: cluster)

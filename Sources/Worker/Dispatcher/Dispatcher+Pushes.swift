@@ -142,6 +142,7 @@ extension Dispatcher {
       outcome, on: items[slot].devices[index].target.platform, history: history,
       remaining: items[slot].expiresAt - now.wall, jitter: Double.random(in: 0..<1, using: &generator),
       isAlone: isAlone)
+    if let observe { observe(.outcome(outcome.verdict, decision.action)) }
     if outcome.verdict == .malformed, let send = items[slot].send {
       effects.alarm(.malformed(send: send.id, sender: sender, reason: outcome.reason))
     }

@@ -9,36 +9,7 @@ import RDKafka
 /// devices are looked up; each is queued for its platform and pushed, and its outcome is judged. When every device has
 /// its result, the status record is written; when Kafka has acknowledged that, the record's offset settles.
 ///
-/// Phases of an item:
-/// ```
-/// record   vacant ──▶ queued ──its lane's turn──▶ resolving ──devices found──▶ dispatching
-///          dispatching ──last device closed──▶ settling ──acknowledged──▶ vacant
-///          first in its lane, or in none: vacant ──▶ resolving
-///          expired, no device, cancelled, deferred again, or planned as a broadcast: resolving ──▶ settling
-///          cannot be used: vacant ──▶ settling
-///          of a hub that is not in the `SenderTable`:
-///          vacant ──▶ resolving ──registry has answered──▶ vacant, and begins again
-/// segment  vacant ──▶ walking ⇄ settling (pages that end without being pushed)
-///          after its last page: walking ──▶ vacant
-/// page     vacant ──▶ dispatching ──exhausted, last device closed──▶ settling ──noted by the store──▶ vacant
-/// any      its partition is lost or given back ──▶ vacant, unsettled
-/// ```
-/// Phases of a device, all while its item is dispatching:
-///
-/// | from | event | to |
-/// |---|---|---|
-/// | queued | its place, look-up is fresh | inFlight |
-/// | queued | its place, owner must be looked up again | checking |
-/// | checking | still its owner's | inFlight, or queued if its platform was stopped meanwhile |
-/// | checking | no longer registered | done |
-/// | inFlight | final outcome | done |
-/// | inFlight | repeat at once, or hold for a stopped platform | queued |
-/// | inFlight | repeat later | resting, or deferred |
-/// | queued | an older push to the device is delayed | resting, or deferred |
-/// | resting | time is up, or the older push has ended | queued |
-/// | queued, resting | waits for too long, or room is short | deferred |
-/// | queued | expired | done |
-/// | queued, checking | broadcast cancelled before its first attempt | withdrawn |
+/// `WorkerStep` lists the phases of items and devices, and the events that lead from one to the next.
 ///
 /// Invariants, checked by `checkInvariants` in the tests:
 /// - those of the components; each item that is vacant is known to no component;
@@ -71,17 +42,20 @@ struct Dispatcher: Sendable {
   var unknownHubs = UnknownHubs()
   var traces: ActiveTraces
   var generator: SplitMix64
+  let observe: StepObserver?
   /// The turn that is being taken; between two turns, the last one without its actions.
   var turn = Turn(now: Moment(wall: UnixTime(milliseconds: 0), uptime: 0), effects: Effects(senders: 0))
 
-  /// `seed` decides the jitter of delays and the ids of spans. `isTracing`: sampled sends have spans.
+  /// `seed` decides the jitter of delays and the ids of spans. `isTracing`: sampled sends have spans. `observe` is told
+  /// every step.
   init(
-    configuration: WorkerConfiguration, table: SenderTable, topics: Topics, seed: UInt64, isTracing: Bool = false
+    configuration: WorkerConfiguration, table: SenderTable, topics: Topics, seed: UInt64, isTracing: Bool = false,
+    observe: StepObserver? = nil
   ) {
     self.configuration = configuration
     self.table = table
     self.topics = topics
-    items = ItemTable(rememberedSends: configuration.limits.rememberedSends)
+    items = ItemTable(rememberedSends: configuration.limits.rememberedSends, observe: observe)
     partitions = PartitionTracker(
       commits: CommitSchedule(
         interval: configuration.times.commitInterval.milliseconds, records: configuration.limits.commitRecords,
@@ -91,6 +65,7 @@ struct Dispatcher: Sendable {
     readmissions = Readmissions(senders: table.senders.count)
     traces = ActiveTraces(isEnabled: isTracing)
     generator = SplitMix64(seed: seed)
+    self.observe = observe
   }
 
   /// The moment of the turn.

@@ -19,7 +19,7 @@ struct Engine {
   let logger: Logger
   /// Takes the spans of sampled sends; nil: sends are not traced.
   let spans: (any SpanSink)?
-  /// Told the violations of the dispatcher's invariants after each turn; nil: they are not looked for.
+  /// Told the violations of the dispatcher's invariants after each turn, and each step; nil: they are not looked for.
   let audit: WorkerAudit?
   /// Told about the held segments of broadcasts once a second.
   let reportSegments: @Sendable ([BroadcastShare]) -> Void
@@ -59,7 +59,7 @@ struct Engine {
     self.reportReadiness = reportReadiness
     dispatcher = Dispatcher(
       configuration: configuration, table: table, topics: topics, seed: seed,
-      isTracing: spans != nil)
+      isTracing: spans != nil, observe: audit?.stepped)
     metrics = WorkerMetrics(table: table, group: configuration.consumerGroup)
     readinessProblems = dispatcher.readinessProblems
     reportReadiness(readinessProblems)
@@ -99,7 +99,7 @@ struct Engine {
       report(at: now)
     }
     perform(dispatcher.finishTurn(), in: &group)
-    if let audit { audit(findViolations()) { dispatcher.load } }
+    if let audit { audit.turned(findViolations()) { dispatcher.load } }
   }
 
   /// Violations of the invariants: of the counters after every turn, of everything as often as its cost allows.

@@ -1,23 +1,8 @@
 import FanfareCore
 
-/// The progress of a send on one of its devices. See `Dispatcher` for the phases' transitions.
+/// The progress of a send on one of its devices. See `WorkerStep` for the phases' transitions.
 struct DeviceProgress: Sendable {
-  enum Phase: Sendable {
-    /// In the queue of its platform lane, or, while its page is paused, in none.
-    case queued
-    /// Its owner is being looked up again. A place among the pushes in flight is reserved for it.
-    case checking
-    /// Handed to the sender.
-    case inFlight
-    /// Waits in memory until its `due` time, or until an older push to the same device has ended.
-    case resting
-    /// Has its result.
-    case done
-    /// To be written to a retry topic, with `due` as its time.
-    case deferred
-    /// Its broadcast was cancelled before any push to it: it counts as if it had not been found.
-    case withdrawn
-  }
+  typealias Phase = DevicePhase
 
   /// `checkedAt` of a device that was not looked up yet: it has no handle. Also other uptimes that are unknown.
   static let never = Int64.min

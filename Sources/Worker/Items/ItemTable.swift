@@ -27,8 +27,11 @@ struct ItemTable: Sendable, RandomAccessCollection {
   /// Whether the consumer was told to deliver no further segments.
   private(set) var pausesSegments = false
 
-  init(rememberedSends: Int) {
+  private let observe: StepObserver?
+
+  init(rememberedSends: Int, observe: StepObserver? = nil) {
     recent = RecentSends(capacity: rememberedSends)
+    self.observe = observe
   }
 
   /// The result of admitting a record.
@@ -128,7 +131,7 @@ struct ItemTable: Sendable, RandomAccessCollection {
   /// Occupies a free slot with an item that is no send: a page, or a record to be dead-lettered.
   mutating func occupy(_ source: WorkItem.Source, as kind: WorkItem.Kind = .send) -> Int {
     let slot = nextSlot
-    if vacant.popLast() == nil { slots.append(WorkItem()) }
+    if vacant.popLast() == nil { slots.append(WorkItem(observe: observe)) }
     slots[slot].occupy(source, kind: kind)
     held.add(slots[slot], times: 1)
     return slot
@@ -144,9 +147,8 @@ struct ItemTable: Sendable, RandomAccessCollection {
   /// An item that waits in its lane keeps its slot until its turn. Returns whether to vacate the slot now.
   mutating func abandon(_ slot: Int) -> Bool {
     if let key = slots[slot].source.key { recent.forget(key) }
-    guard slots[slot].phase == .queued else { return true }
     slots[slot].abandon()
-    return false
+    return slots[slot].phase != .queued
   }
 
   /// Frees the item's slot.

@@ -1,24 +1,11 @@
 import FanfareCore
 
 /// One record on its way through the worker, or one page of a broadcast.
-/// See `Dispatcher` for its phases.
+/// See `WorkerStep` for its phases.
 ///
 /// Its owner is the `ItemTable`, which keeps the counters that belong to `dispatch`, `add`, `settle` and `vacate`.
 struct WorkItem: Sendable {
-  enum Phase: Sendable {
-    /// The slot holds no item.
-    case vacant
-    /// Waits until an earlier send of the same key is through its first attempts.
-    case queued
-    /// Its devices are to be looked up, or are being looked up.
-    case resolving
-    /// A segment whose pages are pushed one after another, each as an item of its own.
-    case walking
-    /// Its devices are known and are being pushed to.
-    case dispatching
-    /// Its records are on their way to Kafka.
-    case settling
-  }
+  typealias Phase = ItemPhase
 
   enum Kind: Sendable {
     /// A record of the sends topic.
@@ -54,7 +41,7 @@ struct WorkItem: Sendable {
     var leads = false
     /// The slot of the item behind it; -1: none.
     var next: Int32 = -1
-    /// Whether it was given up while behind others. It is freed at its turn.
+    /// Whether it was given up. Behind others it is freed at its turn.
     var isAbandoned = false
   }
 
@@ -94,7 +81,9 @@ struct WorkItem: Sendable {
 
   /// The number of items that this slot has had.
   private(set) var generation: UInt32 = 0
-  private(set) var phase = Phase.vacant
+  private(set) var phase = Phase.vacant {
+    didSet { if let observe { observe(step(from: oldValue, to: phase)) } }
+  }
   private(set) var kind = Kind.send
   /// Whether its pushes wait in the broadcasts' lane.
   private(set) var isBroadcast = false
@@ -124,10 +113,19 @@ struct WorkItem: Sendable {
   /// Whether the slot holds an item that has not been given up.
   var isLive: Bool { phase != .vacant && !turn.isAbandoned }
 
+  /// Told every change of a phase; nil: none is of interest.
+  private var observe: StepObserver?
+
+  init(observe: StepObserver? = nil) { self.observe = observe }
+
   /// Changes one device in place. Closing it must be counted: see `closeDevice` and `withdraw`.
   subscript(device index: Int) -> DeviceProgress {
     @inline(__always) _read { yield devices[index] }
-    @inline(__always) _modify { yield &devices[index] }
+    @inline(__always) _modify {
+      let former = devices[index].phase
+      yield &devices[index]
+      if let observe, devices[index].phase != former { observe(.device(from: former, to: devices[index].phase)) }
+    }
   }
 
   // The item's own transitions. Each asserts the phases in which it may occur.
@@ -141,9 +139,26 @@ struct WorkItem: Sendable {
 
   mutating func vacate() {
     assert(phase != .vacant)
+    forgetDevices()
+    if let observe { observe(step(from: phase, to: turn.isAbandoned ? nil : .vacant)) }
     let next = generation &+ 1
-    self = WorkItem()
+    self = WorkItem(observe: observe)
     generation = next
+  }
+
+  private mutating func forgetDevices() {
+    if let observe { for device in devices { observe(.device(from: device.phase, to: nil)) } }
+    devices = []
+  }
+
+  private func step(from former: Phase, to phase: Phase?) -> WorkerStep {
+    let item: WorkerStep.Item =
+      switch kind {
+      case .send, .plan, .readmitted: .record
+      case .segment: .segment
+      case .page: .page
+      }
+    return .item(item, from: former, to: phase)
   }
 
   /// Takes the send over. `times`: those of its earlier stages.
@@ -161,7 +176,7 @@ struct WorkItem: Sendable {
   /// Notes that the device's service has answered.
   mutating func answered(_ index: Int, at now: Moment) {
     times.answered = now.wall
-    devices[index].answered(at: now.uptime)
+    self[device: index].answered(at: now.uptime)
   }
 
   /// Takes over the rate of the item's broadcast; nil: the send's own.
@@ -197,10 +212,7 @@ struct WorkItem: Sendable {
     return Int(turn.next)
   }
 
-  mutating func abandon() {
-    assert(phase == .queued)
-    turn.isAbandoned = true
-  }
+  mutating func abandon() { turn.isAbandoned = true }
 
   /// Adds another record of the same send, which settles with this one.
   mutating func join(_ origin: Origin) { source.followers.append(origin) }
@@ -226,6 +238,7 @@ struct WorkItem: Sendable {
     if devices.isEmpty { devices = found } else { devices += found }
     progress.openDevices += found.count
     for index in found.indices where !found[index].isFirstAttemptOver { progress.openFirstAttempts += 1 }
+    if let observe { for device in found { observe(.device(from: nil, to: device.phase)) } }
   }
 
   /// Resumes a deferred record as a part of its send, with a readmission slot if it needs one.
@@ -250,7 +263,7 @@ struct WorkItem: Sendable {
   mutating func settle(records: Int, keepsSend: Bool = false) {
     assert(phase == .resolving || phase == .walking || phase == .dispatching)
     phase = .settling
-    devices = []
+    forgetDevices()
     renderings = []
     if !keepsSend { send = nil }
     progress.unacknowledged = records
@@ -272,7 +285,7 @@ struct WorkItem: Sendable {
   /// Hands a device to its sender. Returns whether it is the item's first.
   mutating func submit(_ index: Int, at now: Moment) -> Bool {
     assert(phase == .dispatching)
-    devices[index].submit(at: now.uptime)
+    self[device: index].submit(at: now.uptime)
     if times.pushed == nil { times.pushed = now.wall }
     defer { progress.hasStarted = true }
     return !progress.hasStarted
@@ -288,7 +301,7 @@ struct WorkItem: Sendable {
   /// Withdraws the device: no push is sent to it, and no result reported.
   mutating func withdraw(_ index: Int) {
     assert(phase == .dispatching && progress.openDevices > 0)
-    devices[index].withdraw()
+    self[device: index].withdraw()
     progress.openDevices -= 1
   }
 
