@@ -56,6 +56,17 @@ struct CountingTests {
     #expect(found == ["the ledger counts 1 settled sends of 0"])
   }
 
+  /// A push service accepts it and drops it.
+  @Test func pushThatExpiresOnItsWayIsDelivered() {
+    accounts.lapsed(
+      Push(
+        ticket: 1, id: PushID(send: send.id, registration: RegistrationID(high: 1, low: 0)), handle: "h",
+        rendering: RenderedPush(headers: [], body: []), expiresAt: world.wall))
+    append(status(of: send, delivered: 1), to: topics.status)
+    counting.finish(mayDiffer: false)
+    #expect(found.isEmpty)
+  }
+
   @Test func openSendIsNoViolation() {
     counting.finish(mayDiffer: false)
     #expect(found.isEmpty)

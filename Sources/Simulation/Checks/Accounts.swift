@@ -53,6 +53,8 @@ package final class Accounts: @unchecked Sendable {
   /// The deferred parts that have come back.
   private var returned: Set<SendID> = []
   private var pushes: [PushID: Int] = [:]
+  /// The pushes that a service has accepted after their expiry.
+  private var lapsed: Set<PushID> = []
   /// The process that has last handed a push over, and when.
   private var handOvers: [PushID: (process: String, at: World.Time)] = [:]
   /// By handle and user: the place in the log of the latest send whose push was first handed over.
@@ -116,8 +118,9 @@ package final class Accounts: @unchecked Sendable {
   /// Whether every accepted send has come to its end.
   var isSettled: Bool { counts.concluded >= counts.accepted }
 
-  /// The pushes that have arrived, each counted once.
-  var devicesReached: Int { pushes.count }
+  /// The pushes that services have accepted, each counted once: those that have arrived, and those that expired on the
+  /// way.
+  var devicesReached: Int { pushes.count + lapsed.count { pushes[$0] == nil } }
 
   func violate(_ text: String) {
     world.note(.violation(text))
@@ -391,6 +394,9 @@ package final class Accounts: @unchecked Sendable {
     counts.repeated += 1
     if send(of: push).flatMap({ accounts[$0.id]?.deferredAt }) == nil { unexcused += 1 }
   }
+
+  /// A push service has accepted a push that had expired on its way.
+  func lapsed(_ push: Push) { lapsed.insert(push.id) }
 
   /// The violations of its invariants that a component reports.
   func audited(_ process: String, _ found: [String]) {

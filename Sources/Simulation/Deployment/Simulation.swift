@@ -146,6 +146,7 @@ package final class Simulation: @unchecked Sendable {
       service.behaviour.glitches = profile.glitches
       service.behaviour.dead = profile.dead
       service.onDelivery = { [accounts, name = service.name] in accounts.delivered($0, by: name) }
+      service.onLapse = { [accounts] in accounts.lapsed($0) }
     }
     SimulatedDevices(profile, services: services, frontEnd: caller, registry: registry).changeNext()
   }

@@ -11,6 +11,8 @@ final class SimulatedMember: @unchecked Sendable {
   private(set) var identity: SimulatedGroup.Identity
   /// The partitions that it reads for the group.
   private var owned: Set<Int32> = []
+  /// The partitions that the coordinator has given it, whether or not it reads them yet.
+  private var assigned: Set<Int32> = []
   /// Whether it has asked to join and is not answered; see `JoinState`.
   private(set) var isJoining = false
   /// Whether others may own its partitions.
@@ -78,11 +80,12 @@ final class SimulatedMember: @unchecked Sendable {
     identity.generation = assignment.generation
     heardAt = world.now
     let revoked = owned.subtracting(assignment.partitions)
-    let assigned = assignment.partitions.subtracting(owned)
+    let added = assignment.partitions.subtracting(owned)
+    assigned = assignment.partitions
     if !revoked.isEmpty { mustJoin = true }
     // librdkafka announces assignments without partitions, too.
     if !revoked.isEmpty { onChange(change(.revoke, revoked)) }
-    onChange(change(.assign, assigned))
+    onChange(change(.assign, added))
     advance()
   }
 
@@ -139,7 +142,8 @@ final class SimulatedMember: @unchecked Sendable {
     // A static member keeps the name by which the coordinator knows it.
     identity.id = nil
     identity.generation = -1
-    if !owned.isEmpty { onChange(change(.lose, owned)) }
+    if !assigned.isEmpty { onChange(change(.lose, assigned)) }
+    assigned = []
     mustJoin = true
     advance()
   }

@@ -50,6 +50,8 @@ final class PushServiceModel: @unchecked Sendable {
   private(set) var credentials = 0
   /// Told about every push that is taken for a device.
   var onDelivery: (Push) -> Void = { _ in }
+  /// Told about each push that it accepts after its expiry, and does not deliver.
+  var onLapse: (Push) -> Void = { _ in }
 
   init(_ platform: Platform, of hub: HubName = .default, in world: World) {
     (self.platform, self.hub) = (platform, hub)
@@ -86,7 +88,7 @@ final class PushServiceModel: @unchecked Sendable {
     if mode == .throttling, world.happens(0.8) { return .throttled(retryAfter: world.happens(0.5) ? 2 : nil) }
     if world.happens(behaviour.glitches) { return .failing }
     if Self.isGone(push.handle, of: behaviour.dead) { return .gone(since: world.wall) }
-    if push.expiresAt > world.wall { onDelivery(push) }
+    if push.expiresAt > world.wall { onDelivery(push) } else { onLapse(push) }
     return world.happens(behaviour.doubt) ? .silence : .accepted
   }
 
