@@ -25,7 +25,7 @@ package enum WorkerStep: Hashable, Sendable {
     (.item(.record, from: .resolving, to: .dispatching), "devices found, or it came back with them"),
     (
       .item(.record, from: .resolving, to: .settling),
-      "expired, no device, cancelled, deferred again, divided into pages, or it cannot be used"
+      "expired, no device, deferred again, divided into pages, or it cannot be used"
     ),
     (.item(.record, from: .resolving, to: .vacant), "its hub was not in the `SenderTable`; it begins again"),
     (.item(.record, from: .dispatching, to: .settling), "last device closed"),
@@ -63,11 +63,11 @@ package enum WorkerStep: Hashable, Sendable {
     (.device(from: .inFlight, to: .queued), "repeat at once, or hold for a stopped platform"),
     (.device(from: .inFlight, to: .resting), "repeat soon"),
     (.device(from: .inFlight, to: .deferred), "repeat later, or after an outage"),
-    (.device(from: .queued, to: .resting), "an older push to the device is delayed, or its rate's permit is ahead"),
+    (.device(from: .queued, to: .resting), "an older push to the device is delayed"),
     (.device(from: .queued, to: .deferred), "waits for too long, behind an older push, or room is short"),
     (.device(from: .resting, to: .queued), "time is up, or the older push has ended"),
-    (.device(from: .resting, to: .deferred), "its page leaves, its partition is given back, or it has no permit"),
-    (.device(from: .queued, to: .done), "expired, or its payload cannot be rendered"),
+    (.device(from: .resting, to: .deferred), "its page leaves, or its partition is given back"),
+    (.device(from: .queued, to: .done), "expired, its payload cannot be rendered, or its broadcast is cancelled"),
     (.device(from: .queued, to: .withdrawn), "broadcast cancelled before its first attempt"),
     (.device(from: .checking, to: .withdrawn), "broadcast cancelled before its first attempt"),
     (.device(from: .done, to: nil), "its item settles"),

@@ -17,14 +17,10 @@ enum BroadcastQuestion: Sendable {
   case page(Ticket, AudienceQuery, RegistrationSlice, createdBefore: UnixTime, limit: Int, askedAt: Int64)
   /// When may a number of devices of a page be pushed to?
   case reserve(Ticket, Int, BroadcastID, perSecond: Int)
-  /// When may a number of devices of a readmitted record be pushed to?
-  case permits(Ticket, Int, BroadcastID, perSecond: Int)
   /// These pages are finished.
   case finish(Ticket, BroadcastID, [Int])
   /// The control states of these broadcasts?
   case controls([BroadcastID])
-  /// The control state of the broadcast whose deferred record has come back?
-  case control(Ticket, BroadcastID)
   /// Pauses, resumes or cancels a broadcast.
   case change(BroadcastID, BroadcastControl)
   /// When may a sender make this number of pushes of a quota that all workers share?
@@ -59,15 +55,13 @@ enum BroadcastQuestion: Sendable {
       return .pages(try await broadcasts.finishedPages(of: broadcast, in: range))
     case .page(_, let query, let slice, let createdBefore, let limit, _):
       return .devices(try await registry.page(query, of: slice, createdBefore: createdBefore, limit: limit))
-    case .reserve(_, let pushes, let broadcast, let perSecond), .permits(_, let pushes, let broadcast, let perSecond):
+    case .reserve(_, let pushes, let broadcast, let perSecond):
       return .moment(try await broadcasts.reserve(pushes, of: broadcast, perSecond: perSecond, at: now))
     case .finish(_, let broadcast, let pages):
       try await broadcasts.finish(pages, of: broadcast, at: now)
       return .noted
     case .controls(let ids):
       return .controls(try await broadcasts.controls(of: ids))
-    case .control(_, let broadcast):
-      return .controls(try await broadcasts.controls(of: [broadcast]))
     case .change(let broadcast, let control):
       return .controls([try await broadcasts.control(broadcast, control, at: now)])
     case .quota(_, let pushes, let quota, let lead):

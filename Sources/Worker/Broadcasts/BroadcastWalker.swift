@@ -7,7 +7,8 @@ import FanfareCore
 /// A broadcast is *surveyed*, and a small audience is dispatched like other sends. A larger one is *planned*: divided
 /// into segments, which any worker takes. A segment is *walked* page by page. Segments of paused broadcasts are kept
 /// apart, so that not every turn looks at them. A page is *open* until the store knows that it is finished. The worker
-/// repeats each question to the store until it is answered, after a growing delay.
+/// repeats each question to the store until it is answered, after a growing delay. A deferred record of a page that has
+/// come back is *returned* until its turn; then it is an open page whose devices are known.
 ///
 /// Invariants: `walks` holds exactly the walks of the segments' items, `pages` exactly the pages of the pages' items;
 /// at most `mostSurveys` surveys are open.
@@ -28,12 +29,18 @@ struct BroadcastWalker: Sendable {
   private(set) var segments: Deque<Ticket> = []
   /// Segments whose broadcast was paused at the last look.
   private(set) var pausedSegments: Deque<Ticket> = []
+  /// Deferred records of broadcasts that wait for their turn.
+  var returned = ReturnedRecords()
+  /// Whether records have returned, or controls were answered, since the last look at the returned ones.
+  private var hasNews = false
+  /// Whether the next page to open is a returned one, if there are both kinds.
+  private var isReturnedTurn = false
   /// By the slot of their item.
   private var pages: [Int: OpenPage] = [:]
   /// Open pages in their order: the first is being pushed, the next is looked up meanwhile and gets
   /// a head start.
   private(set) var openPages: Deque<Ticket> = []
-  /// The control state of each broadcast that has a segment here, as of the store's last answer.
+  /// The control state of each broadcast that has a segment, page or record here, as of the store's last answer.
   private(set) var controls: [BroadcastID: BroadcastControl.State] = [:]
   /// The rate of each of them whose rate the store knows.
   private(set) var rates: [BroadcastID: BroadcastRate] = [:]
@@ -44,7 +51,7 @@ struct BroadcastWalker: Sendable {
   private struct ControlRequest: Sendable {
     var isOpen = false
     var due: Int64 = 0
-    /// Whether segments have arrived since the last request.
+    /// Whether segments or deferred records have arrived since the last request.
     var hasNewSegments = false
   }
 
@@ -65,7 +72,7 @@ struct BroadcastWalker: Sendable {
   /// The segments and open pages, which follow the rate of their broadcast; empty if no rate is known.
   var followers: [Ticket] { rates.isEmpty ? [] : Array(segments) + Array(pausedSegments) + Array(openPages) }
 
-  var isIdle: Bool { segments.isEmpty && pausedSegments.isEmpty && openPages.isEmpty }
+  var isIdle: Bool { segments.isEmpty && pausedSegments.isEmpty && openPages.isEmpty && returned.isEmpty }
 
   // Questions to the store.
 
@@ -127,6 +134,26 @@ struct BroadcastWalker: Sendable {
     }
   }
 
+  // Deferred records.
+
+  /// Adds a deferred record that has come back.
+  mutating func begin(_ record: ReturnedRecords.Waiting) {
+    returned.append(record)
+    (hasNews, request.hasNewSegments) = (true, true)
+  }
+
+  /// Whether returned records have come, or controls changed, since the last call.
+  mutating func takeNews() -> Bool {
+    defer { hasNews = false }
+    return hasNews
+  }
+
+  /// Whether the next page is to be a returned one; alternates.
+  mutating func takeReturnedTurn() -> Bool {
+    isReturnedTurn.toggle()
+    return isReturnedTurn
+  }
+
   // Pages.
 
   mutating func open(_ page: OpenPage, _ ticket: Ticket) {
@@ -167,7 +194,7 @@ struct BroadcastWalker: Sendable {
   mutating func requestControls(items: ItemTable, interval: Duration, at uptime: Int64) -> [BroadcastID]? {
     guard !request.isOpen, request.hasNewSegments || uptime >= request.due else { return nil }
     request.hasNewSegments = false
-    var broadcasts = Set<BroadcastID>()
+    var broadcasts = Set(returned.broadcasts)
     for tickets in [segments, pausedSegments, openPages] {
       for ticket in tickets where items.isCurrent(ticket) {
         if let broadcast = broadcast(of: ticket.slot) { broadcasts.insert(broadcast) }
@@ -177,13 +204,18 @@ struct BroadcastWalker: Sendable {
       // This worker has none of these segments any more: the next look would find the same.
       segments.removeAll()
       pausedSegments.removeAll()
-      controls = [:]
-      rates = [:]
+      forgetControls()
       return nil
     }
     request.isOpen = true
     request.due = uptime + interval.milliseconds
     return Array(broadcasts)
+  }
+
+  /// Forgets the controls: they are out of date when a broadcast comes again.
+  mutating func forgetControls() {
+    guard !controls.isEmpty else { return }
+    (controls, rates) = ([:], [:])
   }
 
   /// The controls of these broadcasts are known: the segments of those that are not paused any more
@@ -192,6 +224,7 @@ struct BroadcastWalker: Sendable {
     _ broadcasts: [BroadcastID], _ answers: [BroadcastControl], items: ItemTable, at now: Moment
   ) {
     request.isOpen = false
+    hasNews = true
     controls = Dictionary(zip(broadcasts, answers.map(\.state))) { _, last in last }
     rates = [:]
     for (broadcast, answer) in zip(broadcasts, answers) { rates[broadcast] = answer.rate }
@@ -211,11 +244,13 @@ struct BroadcastWalker: Sendable {
   }
 
   func checkInvariants(items: ItemTable) -> [String] {
-    var violations: [String] = []
+    var violations = returned.checkInvariants()
     for slot in items.indices {
       let kind: WorkItem.Kind? = items[slot].phase == .vacant ? nil : items[slot].kind
       if (walks[slot] != nil) != (kind == .segment) { violations.append("slot \(slot) should be a segment, or not") }
-      if (pages[slot] != nil) != (kind == .page) { violations.append("slot \(slot) should be a page, or not") }
+      if (pages[slot] != nil) != (kind == .page || kind == .readmitted) {
+        violations.append("slot \(slot) should be a page, or not")
+      }
       if (plans[slot] != nil) != (kind == .plan) { violations.append("slot \(slot) should be a plan, or not") }
     }
     if !(0...Self.mostSurveys).contains(openSurveys) { violations.append("\(openSurveys) surveys are open") }

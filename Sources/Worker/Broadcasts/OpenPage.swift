@@ -1,7 +1,7 @@
 import FanfareCore
 
-/// A page of a broadcast in work: a fixed slice of the registration ids, walked in the order of the
-/// ids.
+/// A page of a broadcast in work: a fixed slice of the registration ids, walked in the order of the ids, or the devices of
+/// a deferred record.
 ///
 /// *Running* ⇄ *paused*: its devices are taken out of their queues. *Paused* → *leaving*: room is short, and its
 /// devices are deferred. Both become *running* again after the pause. Any → *cut*: its broadcast was cancelled, and it
@@ -23,8 +23,8 @@ struct OpenPage: Sendable {
     fileprivate(set) var isAsking = false
   }
 
-  /// The segment it belongs to.
-  let segment: Ticket
+  /// The segment it belongs to; nil: it is a deferred record that has come back.
+  let segment: Ticket?
   let broadcast: BroadcastID
   let number: Int
   /// How many pages the broadcast has.
@@ -33,8 +33,8 @@ struct OpenPage: Sendable {
   /// The part of the slice that is still to be looked up; nil if none.
   private(set) var slice: RegistrationSlice?
   private(set) var isLookingUp = false
-  /// The targets of the last look-up, in ascending order.
-  private(set) var found: [Target] = []
+  /// The devices of the last look-up, in ascending order, or of the record.
+  private(set) var found: [DeviceProgress] = []
   /// How many of them have been taken.
   private(set) var taken = 0
   /// How many devices have been taken since the page was opened.
@@ -51,6 +51,15 @@ struct OpenPage: Sendable {
     slice = RegistrationSlice.page(number, of: pages)
   }
 
+  /// A deferred record that has come back, with these devices.
+  init(returned retry: RetryRecord, devices: [DeviceProgress]) {
+    (segment, broadcast, number, pages) = (nil, retry.broadcast, retry.part, retry.parts)
+    // Its devices are looked up one by one, before each push.
+    (found, checkedAt) = (devices, .max)
+  }
+
+  var isReturned: Bool { segment == nil }
+
   /// Whether its devices are in no queue because the broadcast is paused.
   var isPaused: Bool { state == .paused || state == .leaving }
   /// How many devices were found and not taken.
@@ -66,10 +75,13 @@ struct OpenPage: Sendable {
     forgetFound()
   }
 
-  mutating func cut() {
+  /// Cuts the page. Returns the devices that it does not take any more: of a deferred record they are part of the
+  /// account.
+  mutating func cut() -> ArraySlice<DeviceProgress> {
     state = .cut
     slice = nil
-    (found, taken) = ([], 0)
+    defer { (found, taken) = ([], 0) }
+    return isReturned ? found[taken...] : []
   }
 
   /// Begins the next look-up; nil if nothing is left, devices wait, or a look-up is open.
@@ -80,16 +92,18 @@ struct OpenPage: Sendable {
   }
 
   /// Ends the look-up of a slice. A page that was paused or cut meanwhile ignores the devices.
-  mutating func endLookUp(_ page: AudiencePage, in slice: RegistrationSlice, checkedAt: Int64) {
+  mutating func endLookUp(
+    _ devices: [DeviceProgress], upTo last: RegistrationID?, in slice: RegistrationSlice, checkedAt: Int64
+  ) {
     isLookingUp = false
     guard state == .running || state == .leaving else { return }
-    (found, taken) = (page.targets, 0)
+    (found, taken) = (devices, 0)
     self.checkedAt = checkedAt
-    self.slice = page.last.flatMap { slice.after($0) }
+    self.slice = last.flatMap { slice.after($0) }
   }
 
   /// Takes the next devices that were found.
-  mutating func take(_ count: Int) -> ArraySlice<Target> {
+  mutating func take(_ count: Int) -> ArraySlice<DeviceProgress> {
     defer {
       taken += count
       devices += count
@@ -100,11 +114,12 @@ struct OpenPage: Sendable {
 
   /// Forgets the devices that were found and not taken: they will be looked up again.
   mutating func forgetFound() {
-    guard waiting > 0 else { return }
+    guard waiting > 0, !isReturned else { return }
     let whole = RegistrationSlice.page(number, of: pages)
     slice =
       taken > 0
-      ? whole.after(found[taken - 1].registration) : RegistrationSlice(first: found[0].registration, last: whole.last)
+      ? whole.after(found[taken - 1].target.registration)
+      : RegistrationSlice(first: found[0].target.registration, last: whole.last)
     (found, taken) = ([], 0)
   }
 
@@ -127,18 +142,11 @@ struct OpenPage: Sendable {
     permits.reserved = (count, moment)
   }
 
+  /// The moment until which it can take no device because its broadcast's rate allows no pushes; nil: none is known.
+  var permittedFrom: UnixTime? { permits.count == 0 ? permits.reserved?.from : nil }
+
   /// Whether it can take no device until its broadcast's rate allows more pushes.
   func waitsForRate(at now: Moment) -> Bool {
     permits.count == 0 && (permits.isAsking || permits.reserved.map { $0.from > now.wall } == true)
   }
-}
-
-/// What an open page may do now.
-enum PageTurn: Hashable, Sendable {
-  /// Only look up its devices.
-  case none
-  /// Be pushed to that many devices while the page before it is finished.
-  case headStart(Int)
-  /// Push to all its devices.
-  case whole
 }

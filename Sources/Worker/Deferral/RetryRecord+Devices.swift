@@ -47,15 +47,6 @@ extension RetryRecord.Device {
         reason: device.reason, status: device.status, contradictions: device.history.contradictions))
   }
 
-  /// The result to report if its broadcast is cancelled; nil if no push was sent to it.
-  var whenCancelled: DeviceResult? {
-    switch self {
-    case .done(let result): result
-    case .waiting(let device) where device.attempts == 0: nil
-    case .waiting(let device): device.givenUp(because: device.reason)
-    }
-  }
-
   /// The result to report if its record is too large to be deferred.
   var whenTooLarge: DeviceResult {
     switch self {

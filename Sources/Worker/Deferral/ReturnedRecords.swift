@@ -64,7 +64,9 @@ struct ReturnedRecords: Sendable {
 
   func checkInvariants() -> [String] {
     var violations: [String] = []
-    if Set(broadcasts) != Set(queues.keys) || broadcasts.count != queues.count || queues.values.contains(where: \.isEmpty) {
+    if Set(broadcasts) != Set(queues.keys) || broadcasts.count != queues.count
+      || queues.values.contains(where: \.isEmpty)
+    {
       violations.append("broadcasts \(broadcasts) have a turn, records of \(queues.keys) wait")
     }
     let waiting = queues.values.joined()

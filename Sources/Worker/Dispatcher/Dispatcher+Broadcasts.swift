@@ -23,17 +23,19 @@ extension Dispatcher {
       // A slow registry's answer counts from this moment: repeating the question would never end.
       let checkedAt = max(askedAt, now.uptime - Self.freshness)
       if items.isCurrent(ticket), broadcasts[page: ticket.slot]?.isLookingUp == true {
-        broadcasts[page: ticket.slot]?.endLookUp(page, in: slice, checkedAt: checkedAt)
+        let hub = items[ticket.slot].hub
+        let devices = page.targets.map { target in
+          DeviceProgress(
+            target: target, sender: table.sender(hub: hub, platform: target.platform), isRegistered: true,
+            checkedAt: checkedAt)
+        }
+        broadcasts[page: ticket.slot]?.endLookUp(devices, upTo: page.last, in: slice, checkedAt: checkedAt)
         items[ticket.slot].lookedUp(at: now.wall)
       }
     case (.reserve(let ticket, let count, _, _), .moment(let moment)):
       if items.isCurrent(ticket) { broadcasts[page: ticket.slot]?.reserve(count, from: moment) }
-    case (.permits(let ticket, let count, _, let perSecond), .moment(let moment)):
-      permitted(ticket, Permits(count: count, from: moment, perSecond: perSecond))
     case (.finish(let ticket, _, _), .noted): finished(ticket)
     case (.controls(let broadcasts), .controls(let answers)): noteControl(broadcasts, answers)
-    case (.control(let ticket, _), .controls(let answers)):
-      noteControl(ticket, answers.first ?? .initial)
     case (.change(let broadcast, _), .controls(let answers)): broadcasts.noteControl(broadcast, answers.first)
     case (.quota(let sender, let pushes, _, _), .moment(let moment)):
       lanes[sender].grantQuota(pushes, from: moment, at: now)

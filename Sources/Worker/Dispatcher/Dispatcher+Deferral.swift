@@ -188,8 +188,7 @@ extension Dispatcher {
     var (kept, leaving): ([Ticket], [Ticket]) = ([], [])
     for ticket in waiting.filter({ !wasHeld($0) }) + waiting.filter(wasHeld) {
       let (slot, index) = (ticket.slot, ticket.device)
-      // A page keeps none: its whole broadcast waits for it. A readmitted record keeps none either: others wait for
-      // its room.
+      // A page keeps none: others wait for its turn.
       if !items[slot].isBroadcast, !partitions.spans.isFarBehind, items[slot].devices.count <= Self.mostDevicesKept,
         kept.count < Self.probesKept, before(slot, index) == nil
       {
@@ -211,7 +210,7 @@ extension Dispatcher {
 
   /// Defers the end of each queue that exceeds the shared quota for the longest rest in memory: it
   /// would take the room of others. Pages stay: they are small, and otherwise a whole broadcast would go through the
-  /// retry topics. Readmitted records stay too: each platform has at most a page of them.
+  /// retry topics.
   /// `isSweep`: otherwise only queues with too many single sends are looked at, because all of these leave.
   mutating func deferOverQuota(isSweep: Bool = true) {
     for sender in lanes.indices where !lanes[sender].isStopped {
@@ -243,7 +242,7 @@ extension Dispatcher {
     var (singleRoom, broadcastRoom) = (max(limit - share, limit - (count - singles)), max(share, limit - singles))
     var leaving: [Ticket] = []
     for ticket in lanes[sender].takeQueue() where items.phase(of: ticket) == .queued {
-      let stays = items[ticket.slot].kind == .page || items[ticket.slot].kind == .readmitted
+      let stays = items[ticket.slot].isPage
       let hasRoom = ticket.isBroadcast ? broadcastRoom > 0 || stays : singleRoom > 0
       if ticket.isBroadcast { broadcastRoom -= 1 } else { singleRoom -= 1 }
       if hasRoom { lanes[sender].enqueue(ticket) } else { leaving.append(ticket) }

@@ -115,11 +115,7 @@ extension Dispatcher {
           target: $0, sender: table.sender(hub: hub, platform: $0.platform), isRegistered: isRegistered,
           checkedAt: checkedAt)
       })
-    var unserved: [Int] = []
-    for index in targets.indices {
-      if items[slot].devices[index].sender >= 0 { enqueue(slot, index) } else { unserved.append(index) }
-    }
-    for index in unserved { deferUnserved(slot, index) }
+    begin(items[slot].devices.indices, of: slot)
   }
 
   /// Pushes to a device whose owner is confirmed.

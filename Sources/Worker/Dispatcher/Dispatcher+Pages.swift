@@ -22,14 +22,25 @@ extension Dispatcher {
       recall(slot)
     case .cancelled:
       guard state != .cut else { return }
-      broadcasts[page: slot]?.cut()
+      let first = items[slot].devices.count
+      items.add(slot, (broadcasts[page: slot]?.cut() ?? []).map(\.recalled))
       recall(slot)
-      for index in items[slot].devices.indices where items[slot].devices[index].phase == .queued {
-        if items[slot].devices[index].history.attempts == 0 { items[slot].withdraw(index) }
-      }
-      for index in items[slot].devices.indices where items[slot].devices[index].phase == .queued {
-        enqueue(slot, index)
-      }
+      for index in items[slot].devices.indices { cut(slot, index, isNew: index >= first) }
+    }
+  }
+
+  /// Ends a device of a cancelled page that is in no queue, or queues it again. `isNew`: the page had not taken it.
+  private mutating func cut(_ slot: Int, _ index: Int, isNew: Bool) {
+    let device = items[slot].devices[index]
+    switch device.phase {
+    case .done where isNew: closeDevice(slot)
+    case .queued where device.history.attempts == 0: items[slot].withdraw(index)
+    case .queued where isNew:
+      finish(
+        slot, index, as: device.history.wasUnanswered ? .unconfirmed : .failed, reason: device.reason,
+        status: device.status)
+    case .queued: enqueue(slot, index)
+    case .checking, .inFlight, .resting, .done, .deferred, .withdrawn: break
     }
   }
 
@@ -51,109 +62,91 @@ extension Dispatcher {
       return
     }
     broadcasts[page: slot]?.leave()
-    deferRest(of: slot)
+    deferPaused(slot)
   }
 
-  /// Defers the devices of leaving pages that have since been answered or looked up.
+  /// Defers the devices of leaving pages that have since been answered or looked up, and those of deferred records whose
+  /// turn is far away: the positions of their partitions stand still.
   mutating func deferLeavingPages() {
-    for ticket in broadcasts.openPages
-    where items.isCurrent(ticket) && broadcasts[page: ticket.slot]?.state == .leaving {
-      deferRest(of: ticket.slot)
+    let soon = now.wall + configuration.times.longestRest
+    for ticket in broadcasts.openPages where items.isCurrent(ticket) {
+      guard items[ticket.slot].phase == .dispatching, let page = broadcasts[page: ticket.slot] else { continue }
+      if page.state == .leaving {
+        deferPaused(ticket.slot)
+      } else if page.isReturned, partitions.spans.isFarBehind || page.permittedFrom.map({ $0 > soon }) == true {
+        let delay = max(deferral.shortest, page.permittedFrom.map { $0 - now.wall } ?? .zero)
+        if deferral.backAgain(at: now) < items[ticket.slot].expiresAt { deferRest(of: ticket.slot, for: delay) }
+      }
     }
   }
 
-  private mutating func deferRest(of slot: Int) {
+  private mutating func deferPaused(_ slot: Int) {
     guard let broadcast = broadcasts.broadcast(of: slot) else { return }
-    let delay = deferral.delay(ofPaused: broadcast, until: items[slot].expiresAt, at: now)
+    deferRest(of: slot, for: deferral.delay(ofPaused: broadcast, until: items[slot].expiresAt, at: now))
+  }
+
+  private mutating func deferRest(of slot: Int, for delay: Duration) {
     for index in items[slot].devices.indices {
       switch items[slot].devices[index].phase {
       case .queued, .resting: deferDevice(slot, index, for: delay)
       case .checking, .inFlight, .done, .deferred, .withdrawn: break
       }
     }
+    guard let count = broadcasts[page: slot]?.waiting, count > 0 else { return }
+    take(count, slot, deferredFor: delay)
   }
 
-  /// Looks up the next devices of a page, queues them if it is its turn, and ends an exhausted
-  /// page.
-  mutating func goOn(_ slot: Int, _ turn: PageTurn) {
-    guard var page = broadcasts[page: slot], let send = items[slot].send else { return }
-    var room =
-      switch turn {
-      case .none: 0
-      // A broadcast with a rate needs no head start.
-      case .headStart(let devices): send.maximumPerSecond == nil ? max(0, devices - page.devices) : 0
-      case .whole: Int.max
-      }
-    room = min(room, max(0, 2 * configuration.broadcasts.maximumBroadcastPushesPerSender - items[slot].openDevices))
+  /// Looks up the next devices of a page, pushes to those found, at most `limit` (nil: all), and ends an exhausted page.
+  mutating func goOn(_ slot: Int, limit: Int?) {
+    guard let page = broadcasts[page: slot], let send = items[slot].send else { return }
     if page.waiting > 0, now.uptime - page.checkedAt > Self.freshness {
       // Its turn may come late: it is looked up again then. When pages take that long, a head start would gain nothing.
-      guard turn == .whole else { return }
-      page.forgetFound()
+      guard limit == nil else { return }
+      broadcasts[page: slot]?.forgetFound()
     }
-    if turn == .whole || room > 0 { take(&page, slot, send, room: room) }
-    if let slice = page.beginLookUp() {
-      let query = AudienceQuery(send)
+    let places = max(0, 2 * configuration.broadcasts.maximumBroadcastPushesPerSender - items[slot].openDevices)
+    if limit != 0 { takePermitted(slot, send, room: min(limit ?? .max, places)) }
+    if let slice = broadcasts[page: slot]?.beginLookUp() {
       // What waits for the rate for longer than `freshness` is looked up again.
-      let limit = send.maximumPerSecond.map { max(100, $0 * 2) } ?? Int.max
+      let most = send.maximumPerSecond.map { max(100, $0 * 2) } ?? Int.max
       effects.questions.append(
         .page(
-          items.ticket(slot), query, slice, createdBefore: send.acceptedAt,
-          limit: min(configuration.broadcasts.lookUpPage, limit), askedAt: now.uptime))
+          items.ticket(slot), AudienceQuery(send), slice, createdBefore: send.acceptedAt,
+          limit: min(configuration.broadcasts.lookUpPage, most), askedAt: now.uptime))
     }
-    broadcasts[page: slot] = page
-    if turn == .whole, page.isExhausted, items[slot].openDevices == 0 {
+    if let page = broadcasts[page: slot], page.isExhausted, items[slot].openDevices == 0 {
       settlePage(slot, page, send)
     }
   }
 
-  /// What the next page may do after the last device of this one was handed over.
-  /// A page and the head start of the next are at most `pageDevices`. Pushes that wait for a quota do not count: a page
-  /// with no others left has no turn itself.
-  func nextTurn(behind slot: Int) -> PageTurn {
-    guard let page = broadcasts[page: slot], page.isExhausted,
-      lanes.allSatisfy({ !$0.hasQueuedBroadcast || $0.quota.isDry(at: now.wall) })
-    else { return .none }
-    return .headStart(
-      min(configuration.broadcasts.headStart, max(0, configuration.broadcasts.pageDevices - page.devices)))
-  }
-
-  /// Takes as many of the found devices into the item as there is room for.
-  private mutating func take(_ page: inout OpenPage, _ slot: Int, _ send: SendRequest, room: Int) {
-    var room = room
-    let delay =
-      page.state == .leaving
-      ? deferral.delay(ofPaused: page.broadcast, until: items[slot].expiresAt, at: now) : nil
+  /// Takes as many of the found devices into the item as there is room for, and as the broadcast's rate allows.
+  private mutating func takePermitted(_ slot: Int, _ send: SendRequest, room: Int) {
+    guard let page = broadcasts[page: slot] else { return }
+    let (isLeaving, now) = (page.state == .leaving, now)
+    var room = min(room, page.waiting)
     // An expired page is not pushed, so it need not wait for its rate.
-    if let rate = send.maximumPerSecond, now.wall < items[slot].expiresAt, delay == nil {
-      if let permits = page.requestPermits(rate: rate, at: now) {
+    if let rate = send.maximumPerSecond, now.wall < items[slot].expiresAt, !isLeaving {
+      if let permits = broadcasts[page: slot]?.requestPermits(rate: rate, at: now) {
         effects.questions.append(.reserve(items.ticket(slot), permits, page.broadcast, perSecond: rate))
       }
-      room = min(room, page.permits.count)
+      room = min(room, broadcasts[page: slot]?.permits.count ?? 0)
     }
-    let count = min(page.waiting, room)
-    guard count > 0 else { return }
-    let (first, hub, checkedAt) = (items[slot].devices.count, items[slot].hub, page.checkedAt)
-    let devices = page.take(count).map { target in
-      DeviceProgress(
-        target: target, sender: table.sender(hub: hub, platform: target.platform), isRegistered: true,
-        checkedAt: checkedAt)
-    }
-    // All are open before the first one can be closed.
-    items.add(slot, devices)
-    for index in first..<first + count {
-      if items[slot].devices[index].sender < 0 {
-        deferUnserved(slot, index)
-      } else if let delay {
-        deferDevice(slot, index, for: delay)
-      } else {
-        enqueue(slot, index)
-      }
-    }
+    guard room > 0 else { return }
+    let delay =
+      isLeaving ? deferral.delay(ofPaused: page.broadcast, until: items[slot].expiresAt, at: now) : nil
+    take(room, slot, deferredFor: delay)
+  }
+
+  private mutating func take(_ count: Int, _ slot: Int, deferredFor delay: Duration?) {
+    let first = items[slot].devices.count
+    items.add(slot, Array(broadcasts[page: slot]?.take(count) ?? []))
+    begin(first..<items[slot].devices.count, of: slot, deferredFor: delay)
   }
 
   /// Writes the page's status or retry record after every device has its result or is deferred.
   /// Devices that got the push are counted, the others listed.
   private mutating func settlePage(_ slot: Int, _ page: OpenPage, _ send: SendRequest) {
+    if page.isReturned { return settle(slot, as: page.state == .cut ? .cancelled : endState(slot)) }
     var counts = OutcomeCounts()
     var listed: [DeviceProgress] = []
     for device in items[slot].devices {

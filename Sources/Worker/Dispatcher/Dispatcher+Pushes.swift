@@ -25,6 +25,28 @@ extension Dispatcher {
     }
   }
 
+  /// Begins with devices of an item that is dispatching. With a `delay`, all that are open are deferred for it.
+  /// All of them are open before the first one can be closed: the last one that closes may settle the item.
+  mutating func begin(_ indices: Range<Int>, of slot: Int, deferredFor delay: Duration? = nil) {
+    for index in indices {
+      let (sender, due) = (items[slot].devices[index].sender, items[slot].devices[index].due)
+      switch items[slot].devices[index].phase {
+      case .done: closeDevice(slot)
+      case .queued where sender < 0, .resting where sender < 0: deferUnserved(slot, index)
+      case let phase where phase == .deferred || delay != nil:
+        deferDevice(slot, index, for: max(delay ?? .zero, .milliseconds(due - now.uptime)))
+      case .resting: lanes[sender].rest(items.ticket(slot, device: index), until: due)
+      default:
+        // Not with the next sweep: the records of a stopped service would take one another's turns.
+        if items[slot].kind == .readmitted, !lanes[sender].mayPush(at: now), let delay = outageDelay(of: slot, index) {
+          deferDevice(slot, index, for: delay)
+        } else {
+          enqueue(slot, index)
+        }
+      }
+    }
+  }
+
   /// Queues a device for its platform.
   mutating func enqueue(_ slot: Int, _ index: Int) {
     let sender = items[slot].devices[index].sender
@@ -66,7 +88,7 @@ extension Dispatcher {
     case .failure(let outcome): return judge(ticket, outcome)
     }
     // A broadcast counts as dispatched when it is planned, not once for each page.
-    if items[slot].submit(index, at: now), !items[slot].isPage {
+    if items[slot].submit(index, at: now), !items[slot].isPage || items[slot].resumed?.parts == 1 {
       effects.tallies.dispatched.append(items[slot].hub)
     }
     if items[slot].isTraced { traces.pushed(slot, on: table.platform(ofSender: sender), at: now.wall) }

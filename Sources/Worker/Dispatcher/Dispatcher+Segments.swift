@@ -8,9 +8,8 @@ import RDKafka
 /// all workers share has noted it. Only then is the next page pushed, except for a head start while the last pushes of
 /// the page before it are answered and noted, so that connections do not idle between two pages.
 ///
-/// So a crash repeats at most, of each broadcast: a page and the head start of the next, and the pages that wait for a
-/// rate or a quota (`BroadcastWalker.mostSlowPages`); and for each platform as many readmitted devices as a page has
-/// (`ReadmissionSlot`).
+/// So a crash repeats at most a page and the head start of the next ones, and the pages that wait for a rate or a quota
+/// (`BroadcastWalker.mostSlowPages`). Deferred records of pages that have come back are such pages, too.
 extension Dispatcher {
   /// Takes in a segment.
   mutating func begin(_ segment: SegmentRecord, hub: Int, record: ConsumedRecord, origin: Origin) {
@@ -39,82 +38,114 @@ extension Dispatcher {
 
   /// Goes on with the open pages, opens the next ones, and asks for the broadcasts' controls.
   mutating func walkSegments() {
-    guard !broadcasts.isIdle else { return }
+    guard !broadcasts.isIdle else { return broadcasts.forgetControls() }
     broadcasts.forgetClosedPages(items: items)
     if let asked = broadcasts.requestControls(
       items: items, interval: configuration.times.controlInterval, at: now.uptime)
     {
       effects.questions.append(.controls(asked))
     }
-    controlPages()
+    var room = configuration.limits.maximumDevices / 4
+    for ticket in broadcasts.openPages { room -= control(ticket.slot, room: room) }
+    readmit()
     turnPages()
-    if !partitions.isShuttingDown { openPages() }
   }
 
-  /// Applies the controls of their broadcasts to the open pages.
-  private mutating func controlPages() {
-    var paused = 0
-    for ticket in broadcasts.openPages {
-      let slot = ticket.slot
-      let control = broadcasts[page: slot].flatMap { broadcasts.controls[$0.broadcast] } ?? .running
-      // A page that expired while it was paused ends like any other.
-      follow(control == .paused && now.wall >= items[slot].expiresAt ? .running : control, slot)
-      guard items[slot].phase == .dispatching, broadcasts.isPaused(slot) else { continue }
-      let count = items[slot].devices.count
-      if paused + count > configuration.limits.maximumDevices / 4 {
-        leave(slot)
-      } else {
-        paused += count
-      }
-    }
+  /// Applies the control of its broadcast to an open page.
+  /// Returns how many devices it keeps in memory during a pause, at most `room`.
+  mutating func control(_ slot: Int, room: Int) -> Int {
+    guard let page = broadcasts[page: slot] else { return 0 }
+    let control = broadcasts.controls[page.broadcast] ?? .running
+    // A page that expired while it was paused ends like any other.
+    follow(control == .paused && now.wall >= items[slot].expiresAt ? .running : control, slot)
+    guard items[slot].phase == .dispatching, broadcasts.isPaused(slot) else { return 0 }
+    let count = items[slot].devices.count
+    // A deferred record would hold up its partition during the pause.
+    if !page.isReturned, count <= room { return count }
+    leave(slot)
+    return 0
   }
 
-  /// Gives each open page its turn, the oldest first.
+  /// The turns of the open pages, the oldest first.
+  private struct PageTurns {
+    /// Devices that a page may push to while those before it are being finished; nil: there is none before it.
+    var room: Int?
+    /// The pages that are pushed or looked up.
+    var open = 0
+    /// The broadcasts with pages that wait for a rate or a quota.
+    var slow: Set<BroadcastID> = []
+  }
+
+  /// Gives each open page its turn, and opens further ones until one is being pushed and one is looked up, or the room
+  /// is used up.
   ///
-  /// One page is pushed whole, and the page behind it gets a head start, once it allows one (`nextTurn`). A page that
-  /// waits for a rate or a quota takes no turn, and no other page of its broadcast does: two would only share the rate,
-  /// and a crash would repeat both. Of a page that waits for a quota, the devices of other platforms go on meanwhile.
+  /// One page is pushed whole. The pages behind it may push to as many devices together as a head start has, once those
+  /// before them have handed over all of theirs. A page that waits for a rate or a quota takes no turn, and no other
+  /// page of its broadcast does: two would only share the rate, and a crash would repeat both. Of a page that waits for
+  /// a quota, the devices of other platforms go on meanwhile.
   private mutating func turnPages() {
-    var (hasTurn, next) = (true, PageTurn.none)
-    var slow = Set<BroadcastID>()
-    for ticket in broadcasts.openPages {
-      let slot = ticket.slot
-      guard let page = broadcasts[page: slot] else { continue }
-      if page.state == .leaving, items[slot].phase == .dispatching {
-        goOn(slot, .whole)
-        continue
-      }
-      // A paused page takes no turn, unless only its status is left.
-      guard
-        !page.isPaused || (page.isExhausted && items[slot].openDevices == 0) || items[slot].phase == .settling
-      else { continue }
-      let waitsForQuota = waitsForQuota(slot)
-      let goesOn = waitsForQuota && !slow.contains(page.broadcast)
-      if waitsForQuota || waitsForRate(slot, page) { slow.insert(page.broadcast) }
-      let isNext = hasTurn && !slow.contains(page.broadcast)
-      if items[slot].phase == .dispatching {
-        goOn(slot, isNext || goesOn ? .whole : next)
-      }
-      next = isNext ? nextTurn(behind: slot) : .none
-      // The turn lasts until the store has noted that the page is finished.
-      if isNext { hasTurn = false }
+    var turns = PageTurns()
+    for ticket in broadcasts.openPages { turn(ticket.slot, &turns) }
+    guard !partitions.isShuttingDown else { return }
+    while turns.open < 2 || turns.room.map({ $0 > 0 }) == true, let ticket = openNextPage(behind: turns) {
+      turn(ticket.slot, &turns)
     }
   }
 
-  /// Opens pages until one is being pushed and one is looked up.
-  /// Paused pages do not count; nor do a few of the pages that wait for their rate or a quota.
-  private mutating func openPages() {
-    let (pages, slow) = countOpenPages()
-    var open = pages
+  private mutating func turn(_ slot: Int, _ turns: inout PageTurns) {
+    guard let page = broadcasts[page: slot] else { return }
+    if page.state == .leaving, items[slot].phase == .dispatching { return goOn(slot, limit: nil) }
+    // A paused page takes no turn, unless only its status is left.
+    guard !page.isPaused || (page.isExhausted && items[slot].openDevices == 0) || items[slot].phase == .settling
+    else { return }
+    let waitsForQuota = waitsForQuota(slot)
+    let isFirstSlow = waitsForQuota && !turns.slow.contains(page.broadcast)
+    if waitsForQuota || waitsForRate(slot, page) { turns.slow.insert(page.broadcast) }
+    let isSlow = turns.slow.contains(page.broadcast)
+    if !isSlow || turns.slow.count > BroadcastWalker.mostSlowPages { turns.open += 1 }
+    if items[slot].phase == .dispatching {
+      let room = isSlow ? (isFirstSlow ? nil : 0) : turns.room
+      // A broadcast with a rate needs no head start.
+      goOn(slot, limit: room.map { items[slot].send?.maximumPerSecond == nil ? max(0, $0 - page.devices) : 0 })
+    }
+    if !isSlow { turns.room = room(behind: slot, of: turns.room) }
+  }
+
+  /// The devices that the pages behind this one may push to. A page and those of the pages behind it are at most
+  /// `pageDevices`. Pushes that wait for a quota do not count: a page with no others left has no turn itself.
+  private func room(behind slot: Int, of room: Int?) -> Int {
+    guard let page = broadcasts[page: slot], page.isExhausted,
+      lanes.allSatisfy({ !$0.hasQueuedBroadcast || $0.quota.isDry(at: now.wall) })
+    else { return 0 }
+    let all = configuration.broadcasts.pageDevices - page.devices
+    return max(0, room.map { $0 - page.devices } ?? min(configuration.broadcasts.headStart, all))
+  }
+
+  /// Opens the next page, by turns a deferred record and one of a segment; nil: there is none.
+  private mutating func openNextPage(behind turns: PageTurns) -> Ticket? {
+    if broadcasts.takeReturnedTurn() {
+      return openReturned(behind: turns) ?? openPageOfSegment(behind: turns)
+    }
+    return openPageOfSegment(behind: turns) ?? openReturned(behind: turns)
+  }
+
+  private mutating func openReturned(behind turns: PageTurns) -> Ticket? {
+    let controls = broadcasts.controls
+    while let next = broadcasts.returned.popNext(where: { controls[$0] == .running && !turns.slow.contains($0) }) {
+      if items.isResolving(next.ticket) { return readmit(next) }
+    }
+    return nil
+  }
+
+  private mutating func openPageOfSegment(behind turns: PageTurns) -> Ticket? {
     var ending: Int?
-    for _ in 0..<broadcasts.segments.count where open < 2 {
+    for _ in 0..<broadcasts.segments.count {
       guard let ticket = broadcasts.popSegment() else { break }
       guard items.isCurrent(ticket), let walk = broadcasts[walk: ticket.slot] else { continue }
       broadcasts.appendSegment(ticket)
       // Another page would wait for the same rate.
-      guard walk.phase == .ready, !slow.contains(walk.broadcast), partitions.isOpen(items[ticket.slot].origin) else {
-        continue
-      }
+      guard walk.phase == .ready, !turns.slow.contains(walk.broadcast), partitions.isOpen(items[ticket.slot].origin)
+      else { continue }
       let control = broadcasts.controls[walk.broadcast]
       let end: StatusRecord.State? =
         now.wall >= items[ticket.slot].expiresAt ? .expired : control == .cancelled ? .cancelled : nil
@@ -126,39 +157,18 @@ extension Dispatcher {
         continue
       }
       switch control {
-      case .running:
-        openPage(of: ticket)
-        open += 1
-        if let page = broadcasts.openPages.last, open <= 2 {
-          goOn(page.slot, open == 1 ? .whole : .none)
-        }
+      case .running: return openPage(of: ticket)
       case .paused: broadcasts.setLastSegmentApart()
       case .cancelled, nil: break
       }
     }
+    return nil
   }
 
-  private func countOpenPages() -> (open: Int, slow: Set<BroadcastID>) {
-    var (open, slow) = (0, Set<BroadcastID>())
-    for ticket in broadcasts.openPages {
-      // A further page of a broadcast that waits gets no turn either (`turnPages`), so it does not count.
-      guard let page = broadcasts[page: ticket.slot], !page.isPaused, !slow.contains(page.broadcast) else { continue }
-      if slow.count < BroadcastWalker.mostSlowPages,
-        waitsForRate(ticket.slot, page) || waitsForQuota(ticket.slot)
-      {
-        slow.insert(page.broadcast)
-      } else {
-        open += 1
-      }
-    }
-    return (open, slow)
-  }
-
-  /// Whether the page can do nothing until its broadcast's rate allows more pushes.
+  /// Whether the page can push to no further device until its broadcast's rate allows it.
   /// An expired page is ended.
   private func waitsForRate(_ slot: Int, _ page: OpenPage) -> Bool {
-    items[slot].phase == .dispatching && items[slot].openDevices == 0 && now.wall < items[slot].expiresAt
-      && page.waitsForRate(at: now)
+    items[slot].phase == .dispatching && now.wall < items[slot].expiresAt && page.waitsForRate(at: now)
   }
 
   /// Whether all queued devices of the page wait for a quota: the others need no turn meanwhile.
@@ -177,10 +187,10 @@ extension Dispatcher {
     return isWaiting
   }
 
-  private mutating func openPage(of segment: Ticket) {
+  private mutating func openPage(of segment: Ticket) -> Ticket? {
     guard let walk = broadcasts[walk: segment.slot], let send = items[segment.slot].send,
       let number = broadcasts[walk: segment.slot]?.openPage()
-    else { return }
+    else { return nil }
     let page = OpenPage(segment: segment, broadcast: walk.broadcast, number: number, pages: walk.pages)
     let expiresAt = items[segment.slot].expiresAt
     let source = WorkItem.Source(origin: items[segment.slot].origin, hub: items[segment.slot].hub)
@@ -188,7 +198,9 @@ extension Dispatcher {
     items[slot].hold(send, until: expiresAt, times: SendTimes(consumed: now.wall))
     beginTrace(slot, send, isPage: true)
     items.dispatch(slot, [], isBroadcast: true)
-    broadcasts.open(page, items.ticket(slot))
+    let ticket = items.ticket(slot)
+    broadcasts.open(page, ticket)
+    return ticket
   }
 
   /// Ends a segment's pages in hand without pushing them.
@@ -207,8 +219,8 @@ extension Dispatcher {
 
   /// Lets the segment open a page that was given up again, if a second partition keeps the segment.
   mutating func reopenSegment(ofPage slot: Int) {
-    guard items[slot].isPage, let page = broadcasts[page: slot], items.isCurrent(page.segment) else { return }
-    broadcasts[walk: page.segment.slot]?.reopen(page.number)
+    guard let page = broadcasts[page: slot], let segment = page.segment, items.isCurrent(segment) else { return }
+    broadcasts[walk: segment.slot]?.reopen(page.number)
   }
 
   /// Handles the store's note that a page, or a segment's pages ended without being pushed, are
@@ -218,8 +230,8 @@ extension Dispatcher {
     guard let page = broadcasts[page: ticket.slot] else { return takePages(ticket.slot) }
     broadcasts.close(ticket)
     vacate(ticket.slot)
-    guard items.isCurrent(page.segment), broadcasts[walk: page.segment.slot] != nil else { return }
-    broadcasts[walk: page.segment.slot]?.finishPage()
-    if broadcasts[walk: page.segment.slot]?.rest.isEmpty == true { takePages(page.segment.slot) }
+    guard let segment = page.segment, items.isCurrent(segment), broadcasts[walk: segment.slot] != nil else { return }
+    broadcasts[walk: segment.slot]?.finishPage()
+    if broadcasts[walk: segment.slot]?.rest.isEmpty == true { takePages(segment.slot) }
   }
 }

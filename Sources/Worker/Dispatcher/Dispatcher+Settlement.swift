@@ -31,10 +31,15 @@ extension Dispatcher {
   /// `walkSegments`.
   mutating func closeDevice(_ slot: Int) {
     guard items[slot].closeDevice(), !items[slot].isPage else { return }
+    settle(slot, as: endState(slot))
+  }
+
+  /// The state in which the item ends whose devices are all closed.
+  func endState(_ slot: Int) -> StatusRecord.State {
     let wasNeverSent =
       !items[slot].hasStarted && (items[slot].resumed?.counts.isEmpty ?? true)
       && items[slot].devices.allSatisfy { $0.phase == .done && $0.outcome == .expired && $0.history.attempts == 0 }
-    settle(slot, as: wasNeverSent ? .expired : .settled)
+    return wasNeverSent ? .expired : .settled
   }
 
   /// Ends the item: writes its status and retry records, and frees what is not needed until Kafka
@@ -63,7 +68,7 @@ extension Dispatcher {
         let status = StatusRecord(
           of: send, as: state, part,
           devices: devices.count == 1 || items[slot].isBroadcast
-            ? devices.map { $0.result } : devices.map { $0.timedResult(at: now) },
+            ? devices.filter { $0.phase != .withdrawn }.map { $0.result } : devices.map { $0.timedResult(at: now) },
           at: now.wall, traceparent: traceparent, times: items[slot].times)
         produceStatus(status, for: slot)
       }
@@ -153,8 +158,8 @@ extension Dispatcher {
   private mutating func release(_ slot: Int) {
     if items[slot].isTraced { traces.forget(slot) }
     switch items[slot].kind {
-    case .send, .readmitted: readmissions.release(slot, of: items[slot].hub)
-    case .plan, .segment, .page: broadcasts.release(slot)
+    case .send: break
+    case .plan, .segment, .page, .readmitted: broadcasts.release(slot)
     }
   }
 

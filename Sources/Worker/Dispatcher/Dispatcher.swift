@@ -35,7 +35,6 @@ struct Dispatcher: Sendable {
   var lookUps = LookUpQueue()
   var lanes: PlatformLanes
   var deferral: DeferralPolicy
-  var readmissions: Readmissions
   var broadcasts = BroadcastWalker()
   var refusals = RefusedProductions()
   var unserved = UnservedPlatforms()
@@ -62,7 +61,6 @@ struct Dispatcher: Sendable {
         metadataBytes: configuration.limits.commitMetadataBytes))
     lanes = PlatformLanes(table, configuration)
     deferral = DeferralPolicy(topics: topics, longestRest: configuration.times.longestRest)
-    readmissions = Readmissions(senders: table.senders.count)
     traces = ActiveTraces(isEnabled: isTracing)
     generator = SplitMix64(seed: seed)
     self.observe = observe
@@ -81,7 +79,6 @@ struct Dispatcher: Sendable {
   mutating func append(_ hubs: [HubName]) {
     for hub in hubs { table.append(hub) }
     lanes.extend(to: table, configuration)
-    readmissions.extend(senders: table.senders.count)
     effects.hasNewHubs = true
   }
 
@@ -94,8 +91,6 @@ struct Dispatcher: Sendable {
   /// due. Returns the actions of the turn.
   mutating func finishTurn() -> Effects {
     walkSegments()
-    if readmissions.hasAwaitingDevices { readmitAwaitingDevices() }
-    if !readmissions.awaitingSlot.isEmpty { readmitAwaitingSlot() }
     handOver()
     askRegistry()
     if unknownHubs.ask() { effects.questions.append(.hubs) }
@@ -139,7 +134,7 @@ struct Dispatcher: Sendable {
       sweepOrder()
       deferStopped()
       deferOverQuota()
-      deferAwaitingSlot()
+      deferOverdueRecords()
       deferLeavingPages()
       deferral.forgetPauses(at: now)
       unserved.forget(at: now.uptime)
@@ -183,8 +178,8 @@ struct Dispatcher: Sendable {
   func checkInvariants() -> [String] {
     var violations =
       checkCounters() + items.checkInvariants() + partitions.checkInvariants() + lookUps.checkInvariants()
-      + deferral.checkInvariants() + readmissions.checkInvariants(items: items)
-      + broadcasts.checkInvariants(items: items) + unknownHubs.checkInvariants(items: items)
+      + deferral.checkInvariants() + broadcasts.checkInvariants(items: items)
+      + unknownHubs.checkInvariants(items: items)
     for sender in lanes.indices { violations += lanes[sender].order.checkInvariants() }
     var (inFlight, checking) = (Array(repeating: 0, count: lanes.count), Array(repeating: 0, count: lanes.count))
     for slot in items.indices {

@@ -48,6 +48,13 @@ struct DeviceProgress: Sendable {
     self.checkedAt = checkedAt
   }
 
+  /// The device in no queue: to be queued, unless it has its result.
+  var recalled: DeviceProgress {
+    var device = self
+    if device.phase != .done { device.enqueue() }
+    return device
+  }
+
   /// Whether it still needs a result.
   var isOpen: Bool {
     switch phase {
@@ -119,11 +126,6 @@ struct DeviceProgress: Sendable {
   mutating func postpone(until due: Int64) {
     phase = .deferred
     self.due = due
-  }
-
-  /// Changes its due time and phase: deferred, resting or queued.
-  mutating func reschedule(to due: Int64, _ phase: Phase) {
-    (self.due, self.phase) = (due, phase)
   }
 
   mutating func finish(as outcome: DeviceResult.Outcome, reason: String, status: Int) {

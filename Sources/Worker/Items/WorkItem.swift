@@ -16,7 +16,7 @@ struct WorkItem: Sendable {
     case segment
     /// One page of a segment.
     case page
-    /// A record that was deferred and holds one of the `Readmissions` slots.
+    /// A deferred record that is a page again.
     case readmitted
   }
 
@@ -107,7 +107,8 @@ struct WorkItem: Sendable {
   var hub: Int { source.hub }
   var openDevices: Int { progress.openDevices }
   var hasStarted: Bool { progress.hasStarted }
-  var isPage: Bool { kind == .page }
+  /// Whether it is an `OpenPage`.
+  var isPage: Bool { kind == .page || kind == .readmitted }
   /// Whether it counts against the limits of broadcasts' segments instead of those of records.
   var isOfBroadcast: Bool { kind == .segment || kind == .page }
   /// Whether the slot holds an item that has not been given up.
@@ -241,10 +242,13 @@ struct WorkItem: Sendable {
     if let observe { for device in found { observe(.device(from: nil, to: device.phase)) } }
   }
 
-  /// Resumes a deferred record as a part of its send, with a readmission slot if it needs one.
-  mutating func resume(_ resumed: Resumed, isReadmitted: Bool) {
-    self.resumed = resumed
-    if isReadmitted { kind = .readmitted }
+  /// Resumes a deferred record as a part of its send.
+  mutating func resume(_ resumed: Resumed) { self.resumed = resumed }
+
+  /// Makes the item of a deferred record a page.
+  mutating func readmit() {
+    assert(phase == .resolving && kind == .send)
+    kind = .readmitted
   }
 
   mutating func becomePlan() {

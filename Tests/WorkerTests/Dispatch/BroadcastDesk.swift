@@ -42,12 +42,11 @@ struct BroadcastDesk {
     case .finish(_, let broadcast, let pages):
       finished[broadcast, default: []].formUnion(pages)
       return .noted
-    case .reserve(_, let count, let broadcast, let perSecond), .permits(_, let count, let broadcast, let perSecond):
+    case .reserve(_, let count, let broadcast, let perSecond):
       let start = max(next[broadcast] ?? now, now)
       next[broadcast] = start + .milliseconds(1000 * count / perSecond)
       return .moment(start)
     case .controls(let broadcasts): return .controls(broadcasts.map { controls[$0] ?? .initial })
-    case .control(_, let broadcast): return .controls([controls[broadcast] ?? .initial])
     case .change(let broadcast, let control):
       controls[broadcast] = control
       return .controls([control])

@@ -43,6 +43,7 @@ extension BroadcastTests {
     record = desk.retries[1].value
     desk.advance(.seconds(16))
     desk.deliver([record])
+    desk.turn()
     #expect(desk.pushes.count == 200)
     #expect(desk.statuses.last?.devices.map(\.outcome) == [.expired])
   }

@@ -197,46 +197,6 @@ struct DeferralTests {
     #expect(desk.isToLeave)
   }
 
-  @Test func largeReadmittedRecordsStayWithinRoomForDevices() throws {
-    var desk = desk { $0.limits.maximumDevices = 100 }
-    let target = Desk.target("d", .fcm)
-    desk.registry[.registration(target.registration)] = [target]
-    let records = (0..<5).map { _ in comeBack(desk, to: target, times: 60) }
-    desk.deliver(records.map { $0.encoded(at: desk.wall) })
-    #expect(desk.held.devices == 120)
-    var answered = 0
-    while answered < desk.pushes.count {
-      desk.answer(desk.pushes[answered], PushOutcome(.accepted, status: 200))
-      answered += 1
-      #expect(desk.held.devices < 160)
-    }
-    #expect(desk.statuses.map(\.send) == records.map(\.send.id))
-    #expect(desk.position == 5)
-  }
-
-  @Test func recordWithoutRoomIsLeftToNextOwner() {
-    var desk = desk { $0.limits.maximumDevices = 1 }
-    let target = Desk.target("d", .fcm)
-    desk.registry[.registration(target.registration)] = [target]
-    desk.deliver((0..<2).map { _ in comeBack(desk, to: target).encoded(at: desk.wall) })
-    #expect(desk.pushes.count == 1)
-    desk.revoke()
-    desk.answer(desk.pushes[0], PushOutcome(.accepted, status: 200))
-    #expect(desk.pushes.count == 1)
-    #expect(desk.position == 1)
-  }
-
-  /// A retry record that is due, with the device listed `times` times.
-  private func comeBack(_ desk: Desk, to target: Target, times: Int = 1) -> RetryRecord {
-    let waiting = RetryRecord.Waiting(
-      registration: target.registration, platform: target.platform, notBefore: desk.wall, attempts: 0, heldAttempts: 0,
-      waits: 0,
-      wasUnanswered: false, firstAttemptAt: nil, reason: "", status: 0)
-    return RetryRecord(
-      send: desk.send(to: .tag("news")), part: 0, parts: 1, attempt: nil, deferrals: 1,
-      devices: Array(repeating: .waiting(waiting), count: times))
-  }
-
   @Test func recordThatCameEarlySaysSo() throws {
     var desk = desk()
     desk.register("bob", .apns)

@@ -41,10 +41,9 @@ extension Desk {
   var pausesSegments: Bool { dispatcher.items.pausesSegments }
   /// Whether no send waits for another of its key.
   var hasNoLanes: Bool { dispatcher.items.hasNoLanes }
-  /// How many records of pages wait for a readmission slot, their bytes, and the taken slots by sender.
-  var awaitingSlot: Int { dispatcher.readmissions.awaitingSlot.count }
-  var awaitingBytes: Int { dispatcher.readmissions.awaitingBytes }
-  var readmitted: [Int] { dispatcher.readmissions.weights }
+  /// How many deferred records of pages wait for their turn, and how many are open pages.
+  var awaitingTurn: Int { dispatcher.broadcasts.returned.count }
+  var readmitted: Int { dispatcher.items.count { $0.kind == .readmitted } }
   /// How many pauses of broadcasts the worker knows of.
   var knownPauses: Int { dispatcher.deferral.knownPauses }
   /// The order of a platform's deferred pushes.
