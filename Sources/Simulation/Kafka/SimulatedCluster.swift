@@ -226,7 +226,8 @@ final class SimulatedCluster: @unchecked Sendable {
   private func takeOverTime() -> World.Time { world.random(Self.takeOver) }
 
   private func nextBroker(after broker: Int) -> Int {
-    let candidates = (1..<Self.brokers).map { (broker + $0) % Self.brokers }
+    // The last one is the same broker again: a partition or a group goes to none that is down while one is up.
+    let candidates = (1...Self.brokers).map { (broker + $0) % Self.brokers }
     return candidates.first(where: isUp) ?? candidates[0]
   }
 }
