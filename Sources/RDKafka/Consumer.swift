@@ -22,7 +22,7 @@ package final class Consumer: Sendable {
   private let commits = PendingCommits()
   /// nil for an application that does not commit by itself.
   private let joinState: JoinState?
-  /// nil likewise.
+  /// nil likewise, and where none are kept.
   private let interimOffsets: InterimOffsets?
   private let state: Mutex<State>
   private let ended = OneShot()
@@ -49,7 +49,8 @@ package final class Consumer: Sendable {
     self.logger = logger
     let commitsItself = configuration.autoCommitInterval == nil
     joinState = commitsItself ? JoinState() : nil
-    interimOffsets = commitsItself ? try InterimOffsets(of: configuration, logger: logger) : nil
+    interimOffsets =
+      commitsItself && configuration.keepsInterimOffsets ? try InterimOffsets(of: configuration, logger: logger) : nil
     let handle = try ConsumerHandle(
       properties: configuration.properties, pausableTopics: configuration.pausableTopics, joinState: joinState)
     wakeUp = handle.wakeUp
@@ -134,7 +135,7 @@ package final class Consumer: Sendable {
   /// It does not check the assignment.
   ///
   /// Bounded by ``ConsumerConfiguration/commitTimeout``. Before this throws `rebalancing`, `timedOut` or `unreachable`,
-  /// it keeps the offsets for ``kept(_:)``, which can take half as long again, and twice as long if ``committed(_:)``
+  /// it keeps the offsets for ``kept(_:)``, unless it keeps none, which can take half as long again, and twice as long if ``committed(_:)``
   /// has not answered for a partition; so go on committing while the group is rebalancing.
   ///
   /// - Throws: `rebalancing`, `timedOut`, `unreachable`, `messageTooLarge` for too much metadata, `closed`.

@@ -27,6 +27,9 @@ package struct ConsumerConfiguration: Sendable {
   /// The interval of commits of stored offsets, which also happen at revocations. nil for an
   /// application that commits by itself and stores nothing.
   package var autoCommitInterval: Duration?
+  /// Whether an application that commits by itself keeps in a second group what its group cannot take (see
+  /// ``InterimOffsets``), which costs a client.
+  package var keepsInterimOffsets = true
   /// How long the application may take to complete a ``Rebalance``.
   /// Keep it short: during a revocation librdkafka fetches for no partition of this consumer.
   package var rebalanceDeadline: Duration = .milliseconds(1_500)

@@ -50,6 +50,44 @@ struct AccountsTests {
       rendering: RenderedPush(headers: [], body: Array("\(send.id)".utf8)), expiresAt: expiresAt)
   }
 
+  /// A process defers the send. Returns the record.
+  @discardableResult
+  private func deferPart(by process: String) -> [UInt8] {
+    let device = RetryRecord.Waiting(
+      registration: RegistrationID(high: 1, low: 1), platform: .apns, notBefore: world.wall, attempts: 1,
+      heldAttempts: 0, waits: 1, wasUnanswered: false, firstAttemptAt: nil, reason: "", status: 0)
+    let part = RetryRecord(send: send, part: 0, parts: 1, attempt: nil, deferrals: 1, devices: [.waiting(device)])
+      .encoded(at: world.wall)
+    append(part, to: TopicPartition(topic: topics.retries[0].name, partition: 0), by: process)
+    return part
+  }
+
+  /// Whether the process that copied it is in trouble before its commit, and how long that was not possible.
+  @Test(arguments: [(true, Int64(0)), (false, 0), (false, 8), (true, 8)])
+  func deferredPartThatComesBackTwiceIsFound(isInTrouble: Bool, seconds: Int64) {
+    accounts.retriesTakeCommits = { $0 + .seconds(seconds) }
+    let part = deferPart(by: "w1")
+    append(part, to: partition, at: 1, by: "w1")
+    world.run(until: .seconds(seconds))
+    if isInTrouble { accounts.troubled("w1") }
+    world.run(until: .seconds(20))
+    append(part, to: partition, at: 2, by: "w2")
+    #expect(found.isEmpty == isInTrouble, "\(found)")
+  }
+
+  @Test(arguments: [false, true]) func partThatWasDeferredOrCopiedInDoubtMayComeBackAgain(isInDoubt: Bool) {
+    let part = deferPart(by: "w1")
+    if isInDoubt {
+      accounts.doubted(partition, SimulatedCluster.Stored(key: nil, value: part, timestamp: 0, writer: "w1"))
+    } else {
+      deferPart(by: "w2")
+    }
+    for offset in 1...2 as ClosedRange<Int64> { append(part, to: partition, at: offset, by: "w1") }
+    #expect(found.isEmpty)
+    append(part, to: partition, at: 3, by: "w1")
+    #expect(found.count == 1)
+  }
+
   private var found: [String] { accounts.violations.map(\.text) }
 
   @Test func commitBeyondUnsettledRecordIsFound() {
@@ -131,12 +169,7 @@ struct AccountsTests {
   @Test(arguments: [false, true]) func repetitionOfADeferredPartMayComeFromTrouble(isInTrouble: Bool) {
     let push = push(send, expiresAt: world.wall + .seconds(3_600))
     if isInTrouble { accounts.troubled("w1") }
-    let device = RetryRecord.Waiting(
-      registration: RegistrationID(high: 1, low: 1), platform: .apns, notBefore: world.wall, attempts: 1,
-      heldAttempts: 0, waits: 1, wasUnanswered: false, firstAttemptAt: nil, reason: "", status: 0)
-    let part = RetryRecord(send: send, part: 0, parts: 1, attempt: nil, deferrals: 1, devices: [.waiting(device)])
-    append(
-      part.encoded(at: world.wall), to: TopicPartition(topic: topics.retries[0].name, partition: 0), by: "w1")
+    deferPart(by: "w1")
     accounts.handedOver(push, by: "w2", at: world.wall)
     settle(send)
     world.run(until: .seconds(10))

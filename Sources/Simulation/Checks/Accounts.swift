@@ -28,9 +28,12 @@ package final class Accounts: @unchecked Sendable {
     var concludedAt: World.Time?
     /// Whether a part of it was deferred: from then on younger sends wait for it only while one worker owns both.
     var wasDeferred = false
-    /// Whether a part of it was deferred or came back after its end, or was deferred by a process in trouble: others
-    /// may have taken over the send in the meantime.
+    /// Whether a part of it was deferred or came back after its end: others may have taken over the send in the
+    /// meantime.
     var mayReturn = false
+    /// When a part of it was deferred, and by which process: if that dies before a commit, another one dispatches the
+    /// send beside the deferred part.
+    var deferrals: [(at: World.Time, by: String)] = []
     /// When it last got a status record, and from which process: a dispatch that repeats it has one of its own.
     var status: (at: World.Time, by: String)?
     /// Whether a log has lost a record of it, so that it need not end.
@@ -51,7 +54,9 @@ package final class Accounts: @unchecked Sendable {
   /// The sends that the records of each partition carry, by offset; nil: no whole send.
   private var carried: [TopicPartition: [SendID?]] = [:]
   /// The deferred parts that have come back.
-  private var returned: Set<SendID> = []
+  private var returns = Returns()
+  /// From when on all groups of retry topics take a commit that becomes due at a moment.
+  var retriesTakeCommits: (World.Time) -> World.Time = { $0 }
   private var pushes: [PushID: Int] = [:]
   /// The pushes that a service has accepted after their expiry.
   private var lapsed: Set<PushID> = []
@@ -177,13 +182,14 @@ package final class Accounts: @unchecked Sendable {
       do {
         let retry = try RetryRecord.decode(record.value[...], recordTime: world.wall, now: world.wall)
         let send = retry.send.id
+        returns.expect(retry.identity)
         note(send)
         world.note(.deferred(partition, offset, send))
         if accounts[send]?.deferredAt == nil { accounts[send]?.deferredAt = world.now }
         pages?.deferred(retry.part, of: send)
         noteReturn(send)
         accounts[send]?.wasDeferred = true
-        if isTroubled(record.writer) { accounts[send]?.mayReturn = true }
+        accounts[send]?.deferrals.append((world.now, record.writer))
       } catch {
         violate("unreadable retry record: \(error)")
       }
@@ -196,6 +202,32 @@ package final class Accounts: @unchecked Sendable {
     if accounts[id]?.isConcluded == true { accounts[id]?.mayReturn = true }
   }
 
+  /// A pump has copied a deferred part back. It may do so again, or its successor may, only when its commit has failed.
+  private func takeReturn(_ retry: RetryRecord, by process: String) {
+    counts.checks += 1
+    guard let former = returns.returned(retry.identity, by: Returns.Copy(process: process, time: world.now)) else {
+      return
+    }
+    accounts[retry.send.id]?.mayReturn = true
+    let mayRepeat =
+      isTroubled(process)
+      || former.contains { copy in
+        // The commit is due within a second, and no group takes it while it forms.
+        let committed = max(retriesTakeCommits(copy.time), retriesTakeCommits(copy.time + .seconds(1)))
+        return isTroubled(copy.process, between: copy.time, and: committed)
+      }
+    if !mayRepeat { violate("a deferred part of \(retry.send.id) is copied back twice") }
+  }
+
+  /// Kafka has not acknowledged a record, which may be in the log: its producer may repeat it.
+  func doubted(_ partition: TopicPartition, _ record: SimulatedCluster.Stored) {
+    guard partition.topic == topics.sends else { return }
+    if let retry = try? RetryRecord.decode(record.value[...], recordTime: world.wall, now: world.wall) {
+      // Most are whole sends.
+      returns.expect(retry.identity)
+    }
+  }
+
   private func note(_ id: SendID) { accounts[id]?.hasOutput = true }
 
   private func carry(_ partition: TopicPartition, _ offset: Int64, _ record: SimulatedCluster.Stored) {
@@ -206,8 +238,7 @@ package final class Accounts: @unchecked Sendable {
     if let retry = try? RetryRecord.decode(record.value[...], recordTime: world.wall, now: world.wall) {
       world.note(.returned(partition, offset, retry.send.id))
       noteReturn(retry.send.id)
-      // A pump that gives its partition away before it can commit leaves the same part to its successor.
-      if !returned.insert(retry.identity).inserted { accounts[retry.send.id]?.mayReturn = true }
+      takeReturn(retry, by: record.writer)
     } else {
       do { id = try SendRequest.decode(record.value[...], recordTime: world.wall).id } catch {
         violate("unreadable send: \(error)")
@@ -326,7 +357,12 @@ package final class Accounts: @unchecked Sendable {
 
   /// Whether the process is in trouble at that moment, or before a commit would follow.
   private func isTroubled(_ process: String, since moment: World.Time) -> Bool {
-    troubles[process]?.contains { $0.overlaps(moment...moment + Self.commitPatience) } == true
+    isTroubled(process, between: moment, and: moment)
+  }
+
+  /// Whether the process is in trouble between two moments, or before a commit would follow.
+  private func isTroubled(_ process: String, between start: World.Time, and end: World.Time) -> Bool {
+    troubles[process]?.contains { $0.overlaps(start...end + Self.commitPatience) } == true
   }
 
   private func wasTroubled(_ process: String, after moment: World.Time) -> Bool {
@@ -359,7 +395,8 @@ package final class Accounts: @unchecked Sendable {
       // process in trouble may not know yet that another one has taken over.
       if !account.mayReturn, !isTroubled(process), account.isConcluded, let end = account.status, end.at >= former.at,
         end.at + Self.commitPatience < world.now,
-        !isTroubled(former.process, since: end.at), !isTroubled(end.by, since: end.at)
+        !isTroubled(former.process, since: end.at), !isTroubled(end.by, since: end.at),
+        !account.deferrals.contains(where: { isTroubled($0.by, since: $0.at) })
       {
         violate("\(push.id) of \(send) is pushed again by \(process), long after its end")
       }

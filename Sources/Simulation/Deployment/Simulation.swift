@@ -139,6 +139,10 @@ package final class Simulation: @unchecked Sendable {
       // A ledger that has read an offset skips the record that stands there after the log has lost its end.
       if !losesRecords { counting.appended($0, $1, $2) }
     }
+    cluster.onDoubt = { [accounts] in accounts.doubted($0, $1) }
+    accounts.retriesTakeCommits = { [weak cluster, topics] moment in
+      topics.retries.compactMap { cluster?.group($0.name).takesCommits(since: moment) }.max() ?? moment
+    }
     cluster.onCommit = { [accounts] in accounts.committed($0, $1, $2) }
     for service in services {
       service.behaviour.doubt = profile.doubt

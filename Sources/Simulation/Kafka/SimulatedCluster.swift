@@ -36,6 +36,8 @@ final class SimulatedCluster: @unchecked Sendable {
   private var lastBatch: UInt64 = 0
   /// Told about every record that is in the log.
   var onAppend: (TopicPartition, _ offset: Int64, Stored) -> Void = { _, _, _ in }
+  /// Told about every record of which its producer does not know whether it is in the log.
+  var onDoubt: (TopicPartition, Stored) -> Void = { _, _ in }
   /// Told about records that a log has lost: its end, or, if `isEnd` is false, its oldest records.
   var onLoss: (TopicPartition, [SimulatedLog.Entry], _ isEnd: Bool) -> Void = { _, _, _ in }
   /// Told about every position that a group has taken, and the one before.

@@ -8,7 +8,7 @@ import Worker
 /// The decisions of the product's consumer are its own: `Rebalances` with `CompanionPartitions`, and `InterimOffsets`.
 ///
 /// `@unchecked Sendable`: see `World`.
-final class SimulatedConsumer: StoringSource, @unchecked Sendable {
+final class SimulatedConsumer: RecordSource, @unchecked Sendable {
   let events: AsyncStream<ConsumerEvent>
   private let continuation: AsyncStream<ConsumerEvent>.Continuation
   private let process: SimulatedProcess
@@ -43,7 +43,7 @@ final class SimulatedConsumer: StoringSource, @unchecked Sendable {
     rebalances = Rebalances(configuration)
     let name = configuration.interimGroup
     interim =
-      configuration.autoCommitInterval == nil
+      configuration.autoCommitInterval == nil && configuration.keepsInterimOffsets
       ? InterimOffsets(
         group: name,
         store: SimulatedInterimGroup(

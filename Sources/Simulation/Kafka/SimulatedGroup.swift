@@ -84,6 +84,8 @@ final class SimulatedGroup: @unchecked Sendable {
   /// Until when further members are waited for.
   private var joinableUntil: World.Time = 0
   private(set) var positions: [TopicPartition: PartitionOffset] = [:]
+  /// When it has formed: its members' clients send no commits then.
+  private var formations: [ClosedRange<World.Time>] = []
 
   private var world: World { cluster.world }
 
@@ -104,6 +106,12 @@ final class SimulatedGroup: @unchecked Sendable {
       member.request = nil
     }
     if !members.isEmpty { rebalancingSince = rebalancingSince ?? world.now }
+  }
+
+  /// From when on a commit succeeds that becomes due at that moment, as far as the group matters.
+  func takesCommits(since moment: World.Time) -> World.Time {
+    if let rebalancingSince, rebalancingSince <= moment { return world.now }
+    return formations.last { $0.contains(moment) }?.upperBound ?? moment
   }
 
   // Members.
@@ -203,8 +211,9 @@ final class SimulatedGroup: @unchecked Sendable {
 
   /// Ends the rebalance when all members have joined.
   private func advance() {
-    guard rebalancingSince != nil, world.now >= joinableUntil, downUntil <= world.now else { return }
+    guard let since = rebalancingSince, world.now >= joinableUntil, downUntil <= world.now else { return }
     guard members.allSatisfy({ $0.request != nil }) else { return }
+    formations.append(since...world.now)
     rebalancingSince = nil
     generation += 1
     assign()

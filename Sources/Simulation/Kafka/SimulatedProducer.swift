@@ -115,6 +115,7 @@ final class SimulatedProducer: RecordSink, @unchecked Sendable {
     guard isLate || world.happens(cluster.behaviour.doubt > 0 ? Self.fatalShare : 0) else {
       return process.after(.milliseconds(100)) { [self] in send(to: partition) }
     }
+    for waiting in batch.records { cluster.onDoubt(partition, waiting.record) }
     fail(batch.records, .possiblyPersisted, partition)
     let late = lanes[partition]?.waiting.prefix { world.now - $0.since >= Self.deliveryTimeout } ?? []
     lanes[partition]?.waiting.removeFirst(late.count)

@@ -10,12 +10,8 @@ extension Dispatcher {
       into: &turn.effects.group)
   }
 
-  /// The group has answered with its committed positions and those that it could not take; nil: it could not be asked.
-  mutating func recover(
-    _ number: Int, from committed: [PartitionOffset]?, kept: [PartitionOffset] = [], cluster: String? = nil
-  ) {
-    partitions.recover(number, from: committed, kept: kept, cluster: cluster, into: &turn.effects.group)
-  }
+  /// The group has answered which offsets its members have settled.
+  mutating func recover(_ answer: OffsetAnswer) { partitions.recover(answer, into: &turn.effects.group) }
 
   /// Opens partitions whose offset recovery was not answered in time.
   mutating func expireRecoveries() {

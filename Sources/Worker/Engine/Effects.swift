@@ -34,23 +34,6 @@ struct Effects: Sendable {
     let device: DeadDevice
   }
 
-  /// Asks which offsets the group has committed for these partitions.
-  struct OffsetQuestion: Sendable {
-    let number: Int
-    let partitions: [TopicPartition]
-  }
-
-  struct GroupActions: Sendable {
-    /// Positions to commit; at most one commit is open.
-    var commit: [PartitionOffset] = []
-    var recoveries: [OffsetQuestion] = []
-    /// Rebalances that may take effect.
-    var completions: [Rebalance] = []
-    /// Whether to leave the group: everything that can be settled and committed before the end has
-    /// been.
-    var isToLeave = false
-  }
-
   init(senders: Int) {
     submissions = [[Push]](repeating: [], count: senders)
   }

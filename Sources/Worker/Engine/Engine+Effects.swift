@@ -112,30 +112,15 @@ extension Engine {
   private func commit(_ offsets: [PartitionOffset], in group: inout DiscardingTaskGroup) {
     let (source, mailbox) = (source, mailbox)
     group.addTask {
-      var failure: RDKafkaError?
-      do throws(RDKafkaError) { try await source.commit(offsets) } catch { failure = error }
-      let end = Mail.Committed(offsets: offsets, error: failure)
+      let end = await source.end(ofCommit: offsets)
       mailbox.post { $0.committed.append(end) }
     }
   }
 
-  private func ask(_ question: Effects.OffsetQuestion, in group: inout DiscardingTaskGroup) {
+  private func ask(_ question: OffsetQuestion, in group: inout DiscardingTaskGroup) {
     let (source, mailbox, logger) = (source, mailbox, logger)
     group.addTask {
-      var committed: [PartitionOffset]?
-      var kept: [PartitionOffset] = []
-      var cluster: String?
-      do throws(RDKafkaError) {
-        // First: positions of another cluster must not be believed.
-        cluster = try await source.clusterID()
-        committed = try await source.committed(question.partitions)
-        kept = try await source.kept(question.partitions)
-      } catch {
-        logger.warning(
-          "Committed offsets could not be read; settled sends may be repeated",
-          metadata: [LogKeys.partitions: "\(question.partitions.map(\.description))", LogKeys.error: "\(error)"])
-      }
-      let answer = Mail.Recovered(number: question.number, committed: committed, kept: kept, cluster: cluster)
+      let answer = await question.ask(source, logger: logger)
       mailbox.post { $0.recovered.append(answer) }
     }
   }

@@ -90,7 +90,7 @@ struct Engine {
     // Before the events: a revocation that came with the end of a commit begins the next one.
     for committed in mail.committed { take(committed) }
     for answer in mail.recovered {
-      dispatcher.recover(answer.number, from: answer.committed, kept: answer.kept, cluster: answer.cluster)
+      dispatcher.recover(answer)
     }
     for event in mail.events { take(event) }
     if mail.isToShutDown { dispatcher.shutDown() }
@@ -150,7 +150,7 @@ struct Engine {
     dispatcher.answer(answered.answer)
   }
 
-  private mutating func take(_ committed: Mail.Committed) {
+  private mutating func take(_ committed: CommitEnd) {
     if let error = committed.error, dispatcher.partitions.commits.failure == nil {
       // Normal while the group comes to a new assignment.
       logger.log(

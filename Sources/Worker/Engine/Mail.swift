@@ -32,33 +32,14 @@ struct Mail: Sendable {
     let devices: [RegistrationID]?
   }
 
-  /// The group's answer: its committed positions.
-  struct Recovered: Sendable {
-    /// The number of the question.
-    let number: Int
-    /// nil when the group could not be asked.
-    let committed: [PartitionOffset]?
-    /// The positions it has refused most recently; they may be older.
-    let kept: [PartitionOffset]
-    /// The id of the cluster; nil if it is unknown.
-    let cluster: String?
-  }
-
-  /// The end of a commit.
-  struct Committed: Sendable {
-    let offsets: [PartitionOffset]
-    /// nil if the broker has the positions.
-    let error: RDKafkaError?
-  }
-
   var events: [ConsumerEvent] = []
   var pushed: [Pushed] = []
   var acknowledged: [Acknowledgement] = []
   var lookedUp: [LookedUp] = []
   var answered: [Answered] = []
   var unregistered: [Unregistered] = []
-  var recovered: [Recovered] = []
-  var committed: [Committed] = []
+  var recovered: [OffsetAnswer] = []
+  var committed: [CommitEnd] = []
   var hasTicked = false
   var isToShutDown = false
   /// Whether the consumer's events have ended.

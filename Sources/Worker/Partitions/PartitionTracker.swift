@@ -113,11 +113,11 @@ struct PartitionTracker: Sendable {
 
   // Assignment.
 
-  /// Takes in assigned partitions.
+  /// Takes in assigned partitions; those of the topic `segments` are apart.
   /// Before reading, it asks which offsets their last owner has settled.
   mutating func assign(
-    _ partitions: [TopicPartition], _ rebalance: Rebalance, segments: String, resumeDeadline: Duration, at now: Moment,
-    into actions: inout Effects.GroupActions
+    _ partitions: [TopicPartition], _ rebalance: Rebalance, segments: String? = nil, resumeDeadline: Duration,
+    at now: Moment, into actions: inout GroupActions
   ) {
     hasBeenAssigned = true
     // The group may have refused commits until now.
@@ -137,19 +137,15 @@ struct PartitionTracker: Sendable {
       OffsetRecovery(
         number: lastRecovery, partitions: partitions, rebalance: rebalance,
         deadline: now.uptime + resumeDeadline.milliseconds))
-    actions.recoveries.append(Effects.OffsetQuestion(number: lastRecovery, partitions: partitions))
+    actions.recoveries.append(OffsetQuestion(number: lastRecovery, partitions: partitions))
   }
 
-  /// The group has answered with its committed positions and those that it could not take; nil: it could not be
-  /// asked. An answer after the deadline is ignored: work has begun by then.
-  mutating func recover(
-    _ number: Int, from committed: [PartitionOffset]?, kept: [PartitionOffset], cluster: String?,
-    into actions: inout Effects.GroupActions
-  ) {
-    if let cluster { offsets.cluster = cluster }
-    guard let index = recoveries.firstIndex(where: { $0.number == number }) else { return }
-    for offset in committed ?? [] { offsets.resume(offset) }
-    for offset in kept { offsets.learn(offset) }
+  /// The group has answered. An answer after the deadline is ignored: work has begun by then.
+  mutating func recover(_ answer: OffsetAnswer, into actions: inout GroupActions) {
+    if let cluster = answer.cluster { offsets.cluster = cluster }
+    guard let index = recoveries.firstIndex(where: { $0.number == answer.number }) else { return }
+    for offset in answer.committed ?? [] { offsets.resume(offset) }
+    for offset in answer.kept { offsets.learn(offset) }
     actions.completions.append(recoveries.remove(at: index).rebalance)
   }
 
@@ -172,7 +168,7 @@ struct PartitionTracker: Sendable {
   }
 
   /// Gives up partitions that already have another owner: none of their offsets can be committed.
-  mutating func lose(_ partitions: [TopicPartition], _ rebalance: Rebalance, into actions: inout Effects.GroupActions) {
+  mutating func lose(_ partitions: [TopicPartition], _ rebalance: Rebalance, into actions: inout GroupActions) {
     for partition in partitions { offsets.close(partition) }
     actions.completions.append(rebalance)
   }

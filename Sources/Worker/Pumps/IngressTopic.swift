@@ -26,8 +26,6 @@ package struct IngressTopic: PumpedTopic {
     // A tick ends the pause after records that could not be produced, and a drain. A deployment may have hundreds of
     // hubs.
     policy.tickInterval = .milliseconds(500)
-    // With a tick, less than the consumer's `rebalanceDeadline`.
-    policy.drainDeadline = .milliseconds(900)
     return policy
   }
 

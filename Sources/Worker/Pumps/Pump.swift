@@ -3,16 +3,6 @@ package import Logging
 package import RDKafka
 import ServiceLifecycle
 
-/// The source of a pump's records.
-/// It commits stored positions itself: soon, and at the latest when their partitions are given back. `Consumer` is the
-/// implementation.
-package protocol StoringSource: RecordSource {
-  /// Stores positions. Throws `.notAssigned` for a partition that has another owner.
-  func store(_ offsets: [PartitionOffset]) throws(RDKafkaError)
-}
-
-extension Consumer: StoringSource {}
-
 /// What a pump makes of the records of its topic: `RetryTopic` and `IngressTopic`.
 package protocol PumpedTopic: Sendable {
   /// Also the name of the group of all its pumps: each topic has its own, so that none holds up another.
@@ -53,19 +43,28 @@ package struct PumpPolicy: Sendable {
   package var tickInterval = Duration.milliseconds(100)
   /// From a shutdown or a revocation until unacknowledged copies are given up.
   package var drainDeadline = Duration.milliseconds(1_200)
+  /// From then on until partitions are released, whether or not their last positions are committed.
+  package var lastCommitDeadline = Duration.milliseconds(700)
+  /// How long partitions wait for the group's answer about the records that their last owner has copied.
+  package var resumeDeadline = Duration.milliseconds(5_000)
+  /// The time between two commits: a crash repeats the copies that none covers.
+  package var commitInterval = Duration.milliseconds(1_000)
+  /// The most bytes of metadata that are committed with a position; see `WorkerConfiguration.Limits`.
+  package var commitMetadataBytes = 3_500
 
   package init(_ order: Order) { self.order = order }
 }
 
 /// Copies the records of one topic to the sends topic.
 ///
-/// A record's offset is stored when its copy and those of all records before it are acknowledged, so no record is lost.
-/// Copies that a crash repeats are recognised by the record's identity, those of a retry topic not across a rebalance.
+/// A record's offset settles when its copy is acknowledged, and is committed as a worker's are (`PartitionTracker`), so no
+/// record is lost, and the next owner of a partition copies those again that no commit covers. Workers recognise such
+/// copies by the record's identity, those of a retry topic not across a rebalance.
 /// No record stops the topic: one that Kafka will never take becomes a dead letter, and a dead letter that is too large
 /// becomes one without key and value.
 package final class Pump: Service {
   private let topic: any PumpedTopic
-  private let source: any StoringSource
+  private let source: any RecordSource
   private let sink: any RecordSink
   private let clock: any WallClock
   private let delays: any DelayClock
@@ -85,13 +84,21 @@ package final class Pump: Service {
   /// The configuration of a pump's consumer.
   package static func consumer(_ topic: any PumpedTopic, client: KafkaClientConfiguration) -> ConsumerConfiguration {
     var configuration = ConsumerConfiguration(client: client, groupID: topic.name, topics: [topic.name])
+    configuration.autoCommitInterval = nil
+    // A deployment can have hundreds of pumps, and a client of its own for each would be too many. Commits that the
+    // group refuses are repeated when it has formed again.
+    configuration.keepsInterimOffsets = false
+    let policy = topic.policy
+    // The consumer's deadline is for a pump that has died.
+    configuration.rebalanceDeadline =
+      max(policy.drainDeadline + policy.lastCommitDeadline, policy.resumeDeadline) + .seconds(1)
     topic.configure(&configuration)
     return configuration
   }
 
   /// The same with this consumer, which it owns.
   package init(
-    _ topic: any PumpedTopic, consumer: any StoringSource, producer: any RecordSink,
+    _ topic: any PumpedTopic, consumer: any RecordSource, producer: any RecordSink,
     clock: any WallClock = SystemWallClock(), delays: any DelayClock = SystemDelayClock(), logger: Logger
   ) {
     self.topic = topic
@@ -102,7 +109,7 @@ package final class Pump: Service {
     var logger = logger
     logger[metadataKey: LogKeys.topic] = "\(topic.name)"
     self.logger = logger
-    // Bounded by the credit for records, and by one acknowledgement for each.
+    // Bounded by the credit for records, by one acknowledgement for each, and by one commit.
     (steps, post) = AsyncStream.makeStream()
   }
 
@@ -131,7 +138,6 @@ package final class Pump: Service {
 
   private func pump(in group: inout DiscardingTaskGroup) async -> RDKafkaError? {
     var state = PumpState(topic.policy)
-    var isLeaving = false
     var failure: RDKafkaError?
     var isRefused = false
     for await step in steps {
@@ -150,18 +156,31 @@ package final class Pump: Service {
         }
         isRefused = refusal != nil
       }
+      if case .committed(let end) = step, let error = end.error, state.partitions.commits.failure == nil {
+        // Normal while the group comes to a new assignment.
+        logger.log(
+          level: error.code == .rebalancing ? .info : .warning, "Positions of a pump could not be committed",
+          metadata: [LogKeys.error: "\(error)"])
+      }
       let effects = state.advance(step, at: now)
       release(effects.due, at: now.wall)
       topic.count(released: effects.due, settled: effects.settled, waiting: state.held)
-      store(effects.positions)
-      for rebalance in effects.completed { rebalance.complete() }
+      perform(effects.group, in: &group)
       if effects.credit != 0 { source.grant(records: effects.credit) }
-      if effects.hasDrained, !isLeaving {
-        isLeaving = true
-        group.addTask { [source] in await source.close() }
-      }
     }
     return failure
+  }
+
+  private func perform(_ actions: GroupActions, in group: inout DiscardingTaskGroup) {
+    let (source, post, logger) = (source, post, logger)
+    if !actions.commit.isEmpty {
+      group.addTask { post.yield(.committed(await source.end(ofCommit: actions.commit))) }
+    }
+    for question in actions.recoveries {
+      group.addTask { post.yield(.recovered(await question.ask(source, logger: logger))) }
+    }
+    for rebalance in actions.completions { rebalance.complete() }
+    if actions.isToLeave { group.addTask { await source.close() } }
   }
 
   private func release(_ due: [HeldRecord], at now: UnixTime) {
@@ -184,16 +203,6 @@ package final class Pump: Service {
         return (held, nil)
       }
       post.yield(.acknowledged(answers))
-    }
-  }
-
-  private func store(_ offsets: [PartitionOffset]) {
-    guard !offsets.isEmpty else { return }
-    do {
-      try source.store(offsets)
-    } catch {
-      // The new owner of the partition copies again; the copies are recognised by their identity.
-      logger.warning("Positions of a pump could not be stored", metadata: [LogKeys.error: "\(error)"])
     }
   }
 

@@ -6,6 +6,8 @@ enum PumpStep: Sendable {
   case event(ConsumerEvent)
   /// Kafka's answer to each copy, nil if it is durable, and the first error.
   case acknowledged([(held: HeldRecord, error: RDKafkaError?)])
+  case recovered(OffsetAnswer)
+  case committed(CommitEnd)
   case tick
   case shutDown
   /// The consumer has ended.
@@ -57,7 +59,7 @@ package struct HeldRecord: Sendable {
 /// The pump's decisions: which records are held, due or settled, and which positions to commit.
 ///
 /// A record is *held* until it is due, then its copy is *outstanding* until Kafka acknowledges it; a refused copy is
-/// held for another second. Its offset settles with the acknowledgement. A record that the sends topic will never take
+/// held for another second. Its offset settles with the acknowledgement, in whatever order. A record that the sends topic will never take
 /// is *condemned*: dead-lettered instead of copied. In the order of the topic all held records are due as soon as no
 /// copy is outstanding.
 struct PumpState {
@@ -67,21 +69,9 @@ struct PumpState {
     var due: [HeldRecord] = []
     /// Records whose copies or dead letters are durable.
     var settled: [HeldRecord] = []
-    /// Positions to store.
-    var positions: [PartitionOffset] = []
-    /// Rebalances that may take effect, once the positions are stored.
-    var completed: [Rebalance] = []
+    var group = GroupActions()
     /// Consumer credit to grant; negative: to take back.
     var credit = 0
-    /// Whether the group may be left.
-    var hasDrained = false
-  }
-
-  private struct Drain {
-    /// Excludes partitions that have been assigned again since.
-    var partitions: [TopicPartition]
-    let rebalance: Rebalance
-    let deadline: Int64
   }
 
   private let policy: PumpPolicy
@@ -90,7 +80,7 @@ struct PumpState {
   /// The span in milliseconds whose due records are released together.
   /// Each partition releases at another moment of it, so that the workers get no flood.
   private let interval: Int64
-  private var offsets = PartitionOffsets()
+  private(set) var partitions: PartitionTracker
   /// By uptime; in the order of the topic by their numbers there.
   private var waiting = DeadlineQueue<HeldRecord>()
   /// The records taken so far.
@@ -101,12 +91,13 @@ struct PumpState {
   /// Copies that Kafka has not acknowledged.
   private var outstanding = 0
   private var credit = CreditWindow()
-  private var drains: [Drain] = []
-  private var shutdownDeadline: Int64?
 
   /// A worker that gets a record of a retry topic too early defers it again.
   init(_ policy: PumpPolicy) {
     self.policy = policy
+    partitions = PartitionTracker(
+      commits: CommitSchedule(
+        interval: policy.commitInterval.milliseconds, records: .max, metadataBytes: policy.commitMetadataBytes))
     guard case .whenDue(let delay) = policy.order else {
       (self.delay, interval) = (nil, 1)
       return
@@ -125,20 +116,16 @@ struct PumpState {
     var effects = Effects()
     switch step {
     case .event(.records(let records)): take(records, at: now)
-    case .event(.assigned(let partitions, let rebalance)):
-      // A drain may still run for partitions whose revocation has taken effect: the consumer does not wait for it
-      // longer than its `rebalanceDeadline`. It must not close the new assignment.
-      for index in drains.indices { drains[index].partitions.removeAll(where: partitions.contains) }
-      for partition in partitions { offsets.assign(partition) }
-      effects.completed.append(rebalance)
-    case .event(.revoked(let partitions, let rebalance)):
-      for partition in partitions { offsets.beginClosing(partition) }
-      drains.append(
-        Drain(partitions: partitions, rebalance: rebalance, deadline: now.uptime + policy.drainDeadline.milliseconds))
-    case .event(.lost(let partitions, let rebalance)):
-      for partition in partitions { offsets.close(partition) }
+    case .event(.assigned(let assigned, let rebalance)):
+      partitions.assign(
+        assigned, rebalance, resumeDeadline: policy.resumeDeadline, at: now, into: &effects.group)
+    case .event(.revoked(let revoked, let rebalance)):
+      partitions.revoke(revoked, rebalance, deadline: policy.drainDeadline, at: now)
+    case .event(.lost(let lost, let rebalance)):
+      partitions.lose(lost, rebalance, into: &effects.group)
       forgetUnowned()
-      effects.completed.append(rebalance)
+    case .recovered(let answer): partitions.recover(answer, into: &effects.group)
+    case .committed(let end): partitions.endCommit(end.offsets, end.error, at: now)
     case .event(.failed), .tick, .ended: break
     case .acknowledged(let answers):
       outstanding -= answers.count
@@ -147,7 +134,7 @@ struct PumpState {
       for answer in answers {
         guard answer.error != nil || isBehindFailure else {
           bytes -= answer.held.value.count
-          offsets.settle(answer.held.origin)
+          partitions.settle(answer.held.origin)
           effects.settled.append(answer.held)
           continue
         }
@@ -159,16 +146,15 @@ struct PumpState {
         guard isInOrder, !isBehindFailure else { continue }
         (isBehindFailure, pauseEnd) = (true, due)
       }
-    case .shutDown:
-      for partition in offsets.partitions { offsets.beginClosing(partition) }
-      shutdownDeadline = shutdownDeadline ?? now.uptime + policy.drainDeadline.milliseconds
+    case .shutDown: _ = partitions.shutDown(within: policy.drainDeadline + policy.lastCommitDeadline, at: now)
     }
+    for recovery in partitions.expireRecoveries(at: now) { effects.group.completions.append(recovery.rebalance) }
     collectDue(at: now, into: &effects)
+    finishSettling(at: now)
+    effects.group.commit = partitions.beginCommit(at: now)
     finishDrains(at: now, into: &effects)
-    effects.positions += offsets.takeChanged(metadataLimit: 0)
-    let isDrained = outstanding == 0 || now.uptime >= shutdownDeadline ?? .max
-    effects.hasDrained = shutdownDeadline != nil && isDrained
-    if shutdownDeadline == nil, drains.isEmpty {
+    effects.group.isToLeave = partitions.leave(at: now)
+    if partitions.mayTake {
       effects.credit = credit.grant(
         records: policy.records - held, bytes: policy.bytes - bytes, step: policy.records / 8)
     }
@@ -178,7 +164,7 @@ struct PumpState {
   private mutating func take(_ records: [ConsumedRecord], at now: Moment) {
     credit.receive(records: records.count, bytes: records.reduce(0) { $0 + $1.value.count })
     for record in records {
-      guard let origin = offsets.begin(record) else { continue }
+      guard let origin = partitions.begin(record) else { continue }
       taken += 1
       let held = HeldRecord(record, origin, number: taken)
       bytes += held.value.count
@@ -202,9 +188,9 @@ struct PumpState {
   }
 
   private mutating func collectDue(at now: Moment, into effects: inout Effects) {
-    guard shutdownDeadline == nil, !isInOrder || outstanding == 0 && now.uptime >= pauseEnd else { return }
+    guard !partitions.isShuttingDown, !isInOrder || outstanding == 0 && now.uptime >= pauseEnd else { return }
     while let held = waiting.popDue(at: isInOrder ? .max : now.uptime) {
-      guard offsets.isOpen(held.origin) else {
+      guard partitions.isOpen(held.origin) else {
         bytes -= held.value.count
         continue
       }
@@ -213,27 +199,29 @@ struct PumpState {
     }
   }
 
+  /// Ends the wait for copies in partitions that are given back, or before the end.
+  private mutating func finishSettling(at now: Moment) {
+    guard partitions.isSettling else { return }
+    partitions.endDrains(isProgressing: outstanding > 0, at: now)
+    guard let deadline = partitions.shutdown.deadline, !partitions.shutdown.hasDrained else { return }
+    let patience = policy.lastCommitDeadline
+    guard outstanding == 0 || now.uptime >= deadline - patience.milliseconds else { return }
+    partitions.finishDraining(patience: patience, at: now)
+  }
+
   private mutating func finishDrains(at now: Moment, into effects: inout Effects) {
-    guard !drains.isEmpty else { return }
-    // Before the partitions are closed, which forgets their positions.
-    effects.positions += offsets.takeChanged(metadataLimit: 0)
-    var remaining: [Drain] = []
-    for drain in drains {
-      guard outstanding == 0 || now.uptime >= drain.deadline else {
-        remaining.append(drain)
-        continue
-      }
-      for partition in drain.partitions { offsets.close(partition) }
-      effects.completed.append(drain.rebalance)
+    let finished = partitions.takeFinishedDrains(grace: policy.lastCommitDeadline, at: now)
+    guard !finished.isEmpty else { return }
+    for drain in finished {
+      partitions.close(drain)
+      effects.group.completions.append(drain.rebalance)
     }
-    guard remaining.count < drains.count else { return }
-    drains = remaining
     forgetUnowned()
   }
 
   /// Forgets the records of partitions that have another owner.
   private mutating func forgetUnowned() {
-    let offsets = offsets
-    for held in waiting.remove(where: { !offsets.isOpen($0.origin) }) { bytes -= held.value.count }
+    let partitions = partitions
+    for held in waiting.remove(where: { !partitions.isOpen($0.origin) }) { bytes -= held.value.count }
   }
 }

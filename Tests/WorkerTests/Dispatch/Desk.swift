@@ -58,7 +58,7 @@ struct Desk {
   var kept: [TopicPartition: PartitionOffset] = [:]
   var openCommit: [PartitionOffset] = []
   var commits = 0
-  var openResumption: Effects.OffsetQuestion?
+  var openResumption: OffsetQuestion?
   var alarms: [Alarm] = []
   var tallies: [Tallies] = []
   var spans: [TraceSpan] = []
@@ -229,7 +229,7 @@ struct Desk {
     openResumption = nil
     let committed = question.partitions.compactMap { group[$0] }
     let kept = question.partitions.compactMap { self.kept[$0] }
-    turn { $0.recover(question.number, from: fails ? nil : committed, kept: kept) }
+    turn { $0.recover(OffsetAnswer(number: question.number, committed: fails ? nil : committed, kept: kept)) }
   }
 
   /// The store answers all open questions about broadcasts.

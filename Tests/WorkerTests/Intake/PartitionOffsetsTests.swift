@@ -131,7 +131,7 @@ struct PartitionOffsetsTests {
   @Test func idleTimeIsNoLag() throws {
     var tracker = PartitionTracker(commits: CommitSchedule(interval: 0, records: 1, metadataBytes: 0))
     var metrics = WorkerMetrics(table: SenderTable([:]), group: "workers")
-    var actions = Effects.GroupActions()
+    var actions = GroupActions()
     let start = Moment(wall: UnixTime(milliseconds: 1_000), uptime: 0)
     tracker.assign([first], Rebalance {}, segments: "", resumeDeadline: .seconds(5), at: start, into: &actions)
     let origin = tracker.begin(record(first, 0, at: 1_000))

@@ -13,17 +13,43 @@ struct PumpStateTests {
 
   private var state: PumpState
   private var credit = 0
+  private var committed: [PartitionOffset] = []
+  /// The group's answer to a new owner.
+  private var found: [PartitionOffset] = []
 
   init() {
     var policy = PumpPolicy(.whenDue(delay: .seconds(20)))
     policy.records = 4
     // Due records are released on the second.
     state = PumpState(policy)
-    credit = state.advance(.event(.assigned([Self.partition], Rebalance {})), at: Self.moment(0)).credit
+    credit = advance(.event(.assigned([Self.partition], Rebalance {})), at: 0).credit
   }
 
   private static func moment(_ seconds: Int) -> Moment {
     Moment(wall: start + .seconds(seconds), uptime: Int64(seconds) * 1000)
+  }
+
+  /// Takes a step, and answers the commits and questions that follow. Returns the step's effects, with the rebalances
+  /// that the answers complete.
+  private mutating func advance(_ step: PumpStep, at seconds: Int) -> PumpState.Effects {
+    var effects = state.advance(step, at: Self.moment(seconds))
+    var next = effects.group
+    while !next.commit.isEmpty || !next.recoveries.isEmpty {
+      committed += next.commit
+      var steps = next.recoveries.map { PumpStep.recovered(OffsetAnswer(number: $0.number, committed: found)) }
+      if !next.commit.isEmpty { steps.append(.committed(CommitEnd(offsets: next.commit, error: nil))) }
+      next = GroupActions()
+      for step in steps {
+        let further = state.advance(step, at: Self.moment(seconds))
+        effects.credit += further.credit
+        effects.due += further.due
+        effects.group.completions += further.group.completions
+        effects.group.isToLeave = effects.group.isToLeave || further.group.isToLeave
+        next.commit += further.group.commit
+        next.recoveries += further.group.recoveries
+      }
+    }
+    return effects
   }
 
   /// Records due after that number of seconds each, with ascending offsets.
@@ -119,20 +145,41 @@ struct PumpStateTests {
   }
 
   @Test mutating func onlyWhatKafkaHasIsCommittedAndOnlyWithoutGaps() {
-    _ = state.advance(.event(.records(records([15, 5]))), at: Self.moment(0))
-    let second = state.advance(.tick, at: Self.moment(5)).due
-    #expect(
-      state.advance(.acknowledged([(second[0], nil)]), at: Self.moment(5)).positions.allSatisfy { $0.offset == 0 }
-    )
-    let first = state.advance(.tick, at: Self.moment(15)).due
-    #expect(state.advance(.acknowledged([(first[0], nil)]), at: Self.moment(15)).positions.map(\.offset) == [2])
+    _ = advance(.event(.records(records([15, 5]))), at: 0)
+    let second = advance(.tick, at: 5).due
+    _ = advance(.acknowledged([(second[0], nil)]), at: 5)
+    #expect(committed.map(\.offset) == [0])
+    let first = advance(.tick, at: 15).due
+    _ = advance(.acknowledged([(first[0], nil)]), at: 15)
+    #expect(committed.map(\.offset) == [0, 2])
     #expect(state.held == 0)
+  }
+
+  @Test mutating func nextOwnerSkipsTheRecordsThatCameBackOutOfOrder() throws {
+    let records = records([15, 5])
+    _ = advance(.event(.records(records)), at: 0)
+    let second = advance(.tick, at: 5).due
+    _ = advance(.acknowledged([(second[0], nil)]), at: 5)
+    found = committed
+    state = PumpState(PumpPolicy(.whenDue(delay: .seconds(20))))
+    _ = advance(.event(.assigned([Self.partition], Rebalance {})), at: 6)
+    _ = advance(.event(.records(records)), at: 6)
+    #expect(state.held == 1)
+    #expect(advance(.tick, at: 15).due.map(\.place.offset) == [0])
+  }
+
+  @Test mutating func partitionIsReadWithoutTheGroupsAnswerAfterAWhile() {
+    state = PumpState(PumpPolicy(.whenDue(delay: .seconds(20))))
+    let assigned = state.advance(.event(.assigned([Self.partition], Rebalance {})), at: Self.moment(0))
+    #expect(assigned.group.recoveries.count == 1 && assigned.group.completions.isEmpty)
+    #expect(state.advance(.tick, at: Self.moment(5)).group.completions.count == 1)
   }
 
   @Test mutating func recordRefusedByKafkaIsReleasedAgain() {
     let due = state.advance(.event(.records(records([0]))), at: Self.moment(0)).due
     #expect(due.count == 1)
-    #expect(state.advance(.acknowledged([(due[0], Self.transient)]), at: Self.moment(0)).positions.isEmpty)
+    _ = advance(.acknowledged([(due[0], Self.transient)]), at: 0)
+    #expect(committed.isEmpty)
     #expect(state.advance(.tick, at: Self.moment(1)).due.count == 1)
   }
 
@@ -140,14 +187,15 @@ struct PumpStateTests {
     var due = state.advance(.event(.records(records([0, 0]))), at: Self.moment(0)).due
     #expect(due.count == 2)
     // The second is copied; the first comes again at once as a dead letter, then as one without its value.
-    due = state.advance(.acknowledged([(due[0], Self.tooLarge), (due[1], nil)]), at: Self.moment(0)).due
+    due = advance(.acknowledged([(due[0], Self.tooLarge), (due[1], nil)]), at: 0).due
     #expect(due.map(\.condemnation?.code) == [.messageTooLarge] && due.map(\.isShortened) == [false])
     due = state.advance(.acknowledged([(due[0], Self.transient)]), at: Self.moment(0)).due
     #expect(due.isEmpty, "Kafka is out of order: it waits")
     due = state.advance(.tick, at: Self.moment(1)).due
     due = state.advance(.acknowledged([(due[0], Self.tooLarge)]), at: Self.moment(1)).due
     #expect(due.map(\.isShortened) == [true])
-    #expect(state.advance(.acknowledged([(due[0], nil)]), at: Self.moment(1)).positions.map(\.offset) == [2])
+    _ = advance(.acknowledged([(due[0], nil)]), at: 3)
+    #expect(committed.last?.offset == 2)
     #expect(state.held == 0)
   }
 
@@ -163,21 +211,29 @@ struct PumpStateTests {
   }
 
   @Test mutating func revocationWaitsForCopiesInFlightAndForgetsTheRest() {
-    let due = state.advance(.event(.records(records([0, 15]))), at: Self.moment(0)).due
-    #expect(state.advance(.event(.revoked([Self.partition], Rebalance {})), at: Self.moment(0)).completed.isEmpty)
+    let due = advance(.event(.records(records([0, 15]))), at: 0).due
+    #expect(advance(.event(.revoked([Self.partition], Rebalance {})), at: 0).group.completions.isEmpty)
     let effects = state.advance(.acknowledged([(due[0], nil)]), at: Self.moment(0))
-    #expect(effects.completed.count == 1)
-    #expect(effects.positions.map(\.offset) == [1])
+    #expect(effects.group.commit.map(\.offset) == [1] && effects.group.completions.isEmpty)
+    let end = CommitEnd(offsets: effects.group.commit, error: nil)
+    #expect(state.advance(.committed(end), at: Self.moment(0)).group.completions.count == 1)
     #expect(state.held == 0)
   }
 
+  @Test mutating func revocationDoesNotWaitForACommitForEver() {
+    let due = advance(.event(.records(records([0]))), at: 0).due
+    _ = advance(.event(.revoked([Self.partition], Rebalance {})), at: 0)
+    #expect(state.advance(.acknowledged([(due[0], nil)]), at: Self.moment(0)).group.completions.isEmpty)
+    #expect(state.advance(.tick, at: Self.moment(2)).group.completions.count == 1)
+  }
+
   @Test mutating func lateDrainLeavesTheNextAssignmentAlone() {
-    _ = state.advance(.event(.records(records([0]))), at: Self.moment(0))
-    #expect(state.advance(.event(.revoked([Self.partition], Rebalance {})), at: Self.moment(0)).completed.isEmpty)
+    _ = advance(.event(.records(records([0]))), at: 0)
+    #expect(advance(.event(.revoked([Self.partition], Rebalance {})), at: 0).group.completions.isEmpty)
     // A process that was stopped for long hears of both at once.
-    #expect(state.advance(.event(.assigned([Self.partition], Rebalance {})), at: Self.moment(0)).completed.count == 1)
-    #expect(state.advance(.tick, at: Self.moment(2)).completed.count == 1)
-    #expect(state.advance(.event(.records(records([0]))), at: Self.moment(2)).due.count == 1)
+    #expect(advance(.event(.assigned([Self.partition], Rebalance {})), at: 0).group.completions.count == 1)
+    #expect(advance(.tick, at: 2).group.completions.count == 1)
+    #expect(advance(.event(.records(records([0]))), at: 2).due.count == 1)
   }
 
   @Test func topicInOrderStaysInOrderWhenCopiesFail() {
@@ -191,7 +247,8 @@ struct PumpStateTests {
     #expect(offsets(state.advance(.event(.records(Array(plain[3...]))), at: Self.moment(0))) == [])
     let answers = zip(first.due, [nil, Self.transient, nil]).map { (held: $0, error: $1) }
     let answered = state.advance(.acknowledged(answers), at: Self.moment(0))
-    #expect(offsets(answered) == [] && answered.positions.map(\.offset) == [1] && answered.settled.count == 1)
+    #expect(offsets(answered) == [] && answered.group.commit.map(\.offset) == [1] && answered.settled.count == 1)
+    _ = state.advance(.committed(CommitEnd(offsets: answered.group.commit, error: nil)), at: Self.moment(0))
     let second = state.advance(.tick, at: Self.moment(1))
     #expect(offsets(second) == [1, 2, 3, 4])
     // A dead letter takes the place of a record that Kafka will never take.
@@ -199,12 +256,12 @@ struct PumpStateTests {
     #expect(offsets(third) == [1, 2, 3, 4])
     #expect(third.due.map { $0.condemnation != nil } == [true, false, false, false])
     let last = state.advance(.acknowledged(third.due.map { ($0, nil) }), at: Self.moment(1))
-    #expect(last.positions.map(\.offset) == [5])
+    #expect(last.group.commit.map(\.offset) == [5])
   }
 
   @Test mutating func shutdownWaitsForCopiesInFlightButNotForEver() {
-    _ = state.advance(.event(.records(records([0]))), at: Self.moment(0))
-    #expect(!state.advance(.shutDown, at: Self.moment(0)).hasDrained)
-    #expect(state.advance(.tick, at: Self.moment(2)).hasDrained)
+    _ = advance(.event(.records(records([0]))), at: 0)
+    #expect(!advance(.shutDown, at: 0).group.isToLeave)
+    #expect(advance(.tick, at: 2).group.isToLeave)
   }
 }

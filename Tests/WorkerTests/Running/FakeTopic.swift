@@ -5,14 +5,14 @@ import Synchronization
 @testable import Worker
 
 /// A topic with batches of records.
-final class FakeTopic: StoringSource {
+final class FakeTopic: RecordSource {
   let events: AsyncStream<ConsumerEvent>
   private let continuation: AsyncStream<ConsumerEvent>.Continuation
   private let positions = Mutex<[PartitionOffset]>([])
   private let grants = Mutex<[Int]>([])
   private let last: Int64?
 
-  /// `ends`: whether the stream ends with the records; if not, it ends when the position `last` is stored.
+  /// `ends`: whether the stream ends with the records; if not, it ends when the position `last` is committed.
   init(_ batches: [[ConsumedRecord]], ends: Bool = true, last: Int64? = nil) {
     self.last = last
     (events, continuation) = AsyncStream.makeStream()
@@ -22,8 +22,8 @@ final class FakeTopic: StoringSource {
     if ends, last == nil { continuation.finish() }
   }
 
-  /// The offsets that were stored, in order.
-  var stored: [Int64] { positions.withLock { $0.map(\.offset) } }
+  /// The offsets that were committed, in order.
+  var committed: [Int64] { positions.withLock { $0.map(\.offset) } }
 
   /// The changes of credit, in order.
   var granted: [Int] { grants.withLock { $0 } }
@@ -35,8 +35,7 @@ final class FakeTopic: StoringSource {
   func clusterID() async -> String? { nil }
   func committed(_ partitions: [TopicPartition]) async -> [PartitionOffset] { [] }
   func kept(_ partitions: [TopicPartition]) async -> [PartitionOffset] { [] }
-  func commit(_ offsets: [PartitionOffset]) async {}
-  func store(_ offsets: [PartitionOffset]) {
+  func commit(_ offsets: [PartitionOffset]) async {
     positions.withLock { $0 += offsets }
     if let last, offsets.contains(where: { $0.offset >= last }) { end() }
   }

@@ -180,12 +180,12 @@ import Testing
       value: value[...])
   }
 
-  @Test func noOffsetIsStoredBehindABatchThatTheStopInterrupted() async throws {
+  @Test func noOffsetIsCommittedBehindABatchThatTheStopInterrupted() async throws {
     let source = FakeTopic([
       [consumed(at: 0, Self.record(hub: "acme"))], [consumed(at: 1, Self.record(hub: "acme"))],
     ])
     try await pump(source, into: LateSink(), delays: StoppedClock()).run()
-    #expect(source.stored == [])
+    #expect(source.committed == [])
   }
 
   @Test func creditIsBoundedInBytes() async throws {
@@ -197,7 +197,7 @@ import Testing
     // Of 252 records that may still come 240 are taken back: 16 of this size are as much as the pump holds, and it has
     // four. Later grants depend on when the copies are acknowledged.
     #expect(source.granted.prefix(2) == [256, -240])
-    #expect(source.stored.last == 5)
+    #expect(source.committed.last == 5)
   }
 
   @Test func recordThatKafkaNeverTakesDoesNotStopTheTopic() async throws {
@@ -212,7 +212,7 @@ import Testing
     #expect(letters.suffix(2).map(\.reason) == [.tooLarge, .foreignHub])
     let large = letters.first { $0.reason == .tooLarge }
     #expect(large?.value == [] && large?.valueSize == long.count)
-    #expect(source.stored.last == 2)
+    #expect(source.committed.last == 2)
   }
 
   @Test func frontEndsProduceToTheHubsTopic() {
