@@ -139,10 +139,10 @@ package struct BroadcastProgress: Hashable, Sendable {
 /// `isOutcomeUnknown`.
 package protocol BroadcastStore: Sendable {
   /// Stores the plan of a broadcast, unless it has one. A rate that was set before is kept.
-  /// Returns the valid number of pages, and whether `announce` was called.
+  /// Returns the valid numbers of pages and segments, and whether `announce` was called.
   func plan(
     _ broadcast: BroadcastID, _ plan: BroadcastPlan, at now: UnixTime
-  ) async throws -> (pages: Int, isAnnounced: Bool)
+  ) async throws -> (pages: Int, segments: Int, isAnnounced: Bool)
 
   /// Records that every segment of the plan is durable: a worker that reads the send again has
   /// nothing left to do.

@@ -11,7 +11,7 @@ extension RegistryDatabase: BroadcastStore {
       WHERE b.pages = 0
     """)
   private static let selectPlan = PreparedStatement(
-    "SELECT pages, is_announced FROM broadcasts WHERE hub = ?1 AND send = ?2")
+    "SELECT pages, segments, is_announced FROM broadcasts WHERE hub = ?1 AND send = ?2")
   private static let markAnnounced = PreparedStatement(
     "UPDATE broadcasts SET is_announced = true WHERE hub = ?1 AND send = ?2")
   private static let selectPages = PreparedStatement(
@@ -43,13 +43,13 @@ extension RegistryDatabase: BroadcastStore {
 
   package func plan(
     _ broadcast: BroadcastID, _ plan: BroadcastPlan, at now: UnixTime
-  ) async throws -> (pages: Int, isAnnounced: Bool) {
+  ) async throws -> (pages: Int, segments: Int, isAnnounced: Bool) {
     try await write(at: now) { session in
       try session.run(
         Self.planOnce,
         broadcast.key + [.int(plan.pages), .int(plan.segments), .integer(plan.rate?.stored), .time(now)])
       let held = try session.first(Self.selectPlan, broadcast.key) {
-        (pages: try $0.int(0), isAnnounced: try $0.bool(1))
+        (pages: try $0.int(0), segments: try $0.int(1), isAnnounced: try $0.bool(2))
       }
       // A purge has removed the row in between.
       guard let held else { throw StoreError.overtaken }

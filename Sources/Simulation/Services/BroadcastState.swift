@@ -14,14 +14,14 @@ struct BroadcastState {
   /// Whether it has a row: finished pages alone have none.
   private var isKnown = false
 
-  mutating func plan(_ wanted: BroadcastPlan, at now: UnixTime) -> (pages: Int, isAnnounced: Bool) {
+  mutating func plan(_ wanted: BroadcastPlan, at now: UnixTime) -> (pages: Int, segments: Int, isAnnounced: Bool) {
     if plan == nil {
       plan = wanted
       plannedAt = now
       control.rate = control.rate ?? wanted.rate
       isKnown = true
     }
-    return (plan?.pages ?? 0, isAnnounced)
+    return (plan?.pages ?? 0, plan?.segments ?? 0, isAnnounced)
   }
 
   mutating func announce() { isAnnounced = isKnown }

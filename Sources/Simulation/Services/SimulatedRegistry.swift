@@ -195,7 +195,7 @@ struct RegistryConnection: DeviceRegistry, BroadcastStore, PushQuotaStore {
   // Broadcasts and quotas.
 
   func plan(_ broadcast: BroadcastID, _ plan: BroadcastPlan, at now: UnixTime) async throws -> (
-    pages: Int, isAnnounced: Bool
+    pages: Int, segments: Int, isAnnounced: Bool
   ) {
     try await change(broadcast) { $0.plan(plan, at: now) }
   }

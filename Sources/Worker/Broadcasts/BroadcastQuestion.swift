@@ -47,7 +47,7 @@ enum BroadcastQuestion: Sendable {
       return .survey(devices, progress?.control ?? .initial, pages: progress?.pages ?? 0)
     case .plan(_, let broadcast, let plan):
       let plan = try await broadcasts.plan(broadcast, plan, at: now)
-      return .plan(pages: plan.pages, isAnnounced: plan.isAnnounced)
+      return .plan(pages: plan.pages, segments: plan.segments, isAnnounced: plan.isAnnounced)
     case .announce(_, let broadcast):
       try await broadcasts.announce(broadcast)
       return .noted
@@ -78,7 +78,8 @@ struct BroadcastAnswer: Sendable {
     /// No devices when none were asked for; 0 pages when there is no plan.
     case survey(AudiencePage?, BroadcastControl, pages: Int)
     case devices(AudiencePage)
-    case plan(pages: Int, isAnnounced: Bool)
+    /// 0 segments when the plan does not tell.
+    case plan(pages: Int, segments: Int, isAnnounced: Bool)
     case pages([Int])
     case moment(UnixTime)
     case controls([BroadcastControl])

@@ -14,8 +14,8 @@ extension Dispatcher {
     switch (answer.question, outcome) {
     case (.survey(let ticket, _, let broadcast, _), .survey(let found, let control, let pages)):
       surveyed(ticket, broadcast, found, control, pages: pages)
-    case (.plan(let ticket, let broadcast, _), .plan(let pages, let isAnnounced)):
-      planned(ticket, broadcast, pages: pages, isAnnounced: isAnnounced)
+    case (.plan(let ticket, let broadcast, _), .plan(let pages, let segments, let isAnnounced)):
+      planned(ticket, broadcast, pages: pages, segments: segments, isAnnounced: isAnnounced)
     case (.announce(let ticket, _), .noted): if items.isCurrent(ticket) { conclude(ticket.slot) }
     case (.finishedPages(let ticket, _, let range), .pages(let finished)):
       resumeSegment(ticket, range, finished: finished)
@@ -115,11 +115,14 @@ extension Dispatcher {
     return Int(clamping: min(max(1, pages.rounded(.up)), Double(StatusRecord.maximumParts)))
   }
 
-  /// Handles the fixed number of pages: writes the send's segments unless they have been written.
-  private mutating func planned(_ ticket: Ticket, _ broadcast: BroadcastID, pages: Int, isAnnounced: Bool) {
+  /// Handles the fixed plan: writes the send's segments unless they have been written. Another worker may have written
+  /// some, so they must be the same, even if its release divides otherwise.
+  private mutating func planned(
+    _ ticket: Ticket, _ broadcast: BroadcastID, pages: Int, segments: Int, isAnnounced: Bool
+  ) {
     let slot = ticket.slot
     guard items.isResolving(ticket), let send = items[slot].send else { return }
-    let count = configuration.broadcasts.segments(pages: pages)
+    let count = segments > 0 ? segments : configuration.broadcasts.segments(pages: pages)
     let segments = isAnnounced ? [] : SegmentRecord.divide(send, pages: pages, into: count)
     items.settle(slot, records: segments.count)
     advanceLane(slot)

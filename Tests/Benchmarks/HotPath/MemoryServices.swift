@@ -96,7 +96,7 @@ extension MemoryRegistry: PushQuotaStore {
 /// No broadcast ever comes.
 extension MemoryRegistry: BroadcastStore {
   func plan(_ broadcast: BroadcastID, _ plan: BroadcastPlan, at now: UnixTime) async throws -> (
-    pages: Int, isAnnounced: Bool
+    pages: Int, segments: Int, isAnnounced: Bool
   ) {
     throw Self.isReadOnly
   }

@@ -7,17 +7,16 @@ extension WorkerRegistryConformance {
     Self("the first plan of a broadcast is kept, with whether its segments are durable") { store in
       let broadcast = BroadcastID(hub: store.hub, send: .random())
       #expect(try await store.progress(of: broadcast, at: .start) == nil)
-      let first = try await store.plan(broadcast, pages: 40, at: .start)
-      #expect(first == (40, false))
-      let second = try await store.plan(broadcast, pages: 41, at: .start + .seconds(1))
-      #expect(second == (40, false))
+      let first = try await store.plan(broadcast, BroadcastPlan(pages: 40, segments: 7), at: .start)
+      #expect(first == (40, 7, false))
+      let second = try await store.plan(broadcast, BroadcastPlan(pages: 41, segments: 8), at: .start + .seconds(1))
+      #expect(second == (40, 7, false))
       try await store.announce(broadcast)
       let third = try await store.plan(broadcast, pages: 41, at: .start + .seconds(2))
-      #expect(third == (40, true))
+      #expect(third == (40, 7, true))
       let progress = try await store.progress(of: broadcast, at: .start + .seconds(3))
-      #expect(
-        progress
-          == BroadcastProgress(control: .initial, pages: 40, finishedPages: 0, recentPages: 0, plannedAt: .start))
+      #expect(progress?.pages == 40 && progress?.segments.count == 7 && progress?.plannedAt == .start)
+      #expect(progress?.control == .initial && progress?.finishedPages == 0 && progress?.recentPages == 0)
     },
     Self("pages are finished once per broadcast") { store in
       let send = SendID.random()

@@ -5,6 +5,8 @@ import FanfareCore
 /// A store of broadcasts in memory, which answers the dispatcher's questions.
 struct BroadcastDesk {
   var plans: [BroadcastID: Int] = [:]
+  /// The numbers of segments of the plans that have one.
+  var segments: [BroadcastID: Int] = [:]
   var announced: Set<BroadcastID> = []
   var finished: [BroadcastID: Set<Int>] = [:]
   var controls: [BroadcastID: BroadcastControl] = [:]
@@ -31,9 +33,9 @@ struct BroadcastDesk {
         pages: plans[broadcast] ?? 0)
     case .page(_, let query, let slice, _, let limit, _): return .devices(page(query, slice, limit: limit, registry))
     case .plan(_, let broadcast, let plan):
-      let held = plans[broadcast] ?? plan.pages
-      plans[broadcast] = held
-      return .plan(pages: held, isAnnounced: announced.contains(broadcast))
+      if plans[broadcast] == nil { (plans[broadcast], segments[broadcast]) = (plan.pages, plan.segments) }
+      return .plan(
+        pages: plans[broadcast] ?? 0, segments: segments[broadcast] ?? 0, isAnnounced: announced.contains(broadcast))
     case .announce(_, let broadcast):
       announced.insert(broadcast)
       return .noted

@@ -95,4 +95,15 @@ extension BroadcastTests {
     #expect(other.pushes.isEmpty && other.statuses.isEmpty && other.position == 1)
     #expect(other.segments.map(\.range.count).reduce(0, +) == (isAnnounced ? 0 : send.pages(in: other)))
   }
+
+  /// A worker of another release, which divides otherwise, has planned it and died before all segments were durable.
+  @Test func broadcastIsDividedAsItsPlanSays() throws {
+    var (broadcasts, send) = Self.planned(Self.desk(devices: 200), timeToLive: nil, isAnnounced: false)
+    let broadcast = try #require(broadcasts.plans.keys.first)
+    (broadcasts.plans[broadcast], broadcasts.segments[broadcast]) = (20, 3)
+    var other = Self.desk(devices: 200)
+    other.broadcasts = broadcasts
+    other.deliver(send)
+    #expect(other.segments.map(\.range.count).sorted() == [6, 7, 7])
+  }
 }
