@@ -79,6 +79,19 @@ struct ScaleTests {
     #expect(pushed > 2_000 && pushed <= 4_500)
   }
 
+  @Test func manyWorkersUseTheirQuota() {
+    let profile = Self.small {
+      ($0.workers, $0.partitions, $0.sendsPerSecond) = (300, 300, 30_000)
+      ($0.duration, $0.step) = (.seconds(60), .milliseconds(100))
+      // The pushes need nine tenths of it.
+      $0.services[1].perMinute = 900_000
+    }
+    let report = ScaleRun(profile, seed: 1).run()
+    #expect(report.violations.isEmpty)
+    #expect(report.latency[.fcm]?.quantile(0.99) ?? .max < .seconds(5))
+    #expect(report.latency[.apns]?.quantile(0.99) ?? .max < .seconds(1))
+  }
+
   @Test(arguments: [true, false])
   func restartsMovePartitionsOnlyWithoutLastingNames(isStatic: Bool) {
     let profile = Self.small {

@@ -26,6 +26,8 @@ package struct PlatformQuota: Sendable {
   /// How far ahead to reserve if the store answers so slowly that a reservation for now would lapse
   /// meanwhile.
   private var lead = Duration.zero
+  /// How far ahead the last reservation began when it was granted: more than its life if many workers share the quota.
+  private var ahead = Duration.zero
   /// Pushes handed over since the last request.
   private var used = 0
 
@@ -67,7 +69,11 @@ package struct PlatformQuota: Sendable {
     let isRunningOut = current.map { $0.rest * 2 <= $0.size || now >= $0.from + PushQuota.lifetime / 2 } ?? false
     guard isWaiting || (isRunningOut && used + checks > 0) else { return nil }
     let least = max(1, quota.largestReservation / 100)
-    let size = min(quota.largestReservation, max(least, 2 * used, checks))
+    // A reservation lapses. Where many workers share the quota, each waits for longer than that for the next one: twice
+    // what it used meanwhile would be more than it can use, and the rest would be lost to all.
+    let life = PushQuota.lifetime.milliseconds
+    let expected = Int(Int64(2 * used).multipliedClamped(by: life) / max(life, ahead.milliseconds))
+    let size = min(quota.largestReservation, max(least, expected, checks))
     (askedAt, used) = (now, 0)
     return (quota, size, lead)
   }
@@ -77,6 +83,7 @@ package struct PlatformQuota: Sendable {
     let wait = askedAt.map { now - $0 } ?? .zero
     lead = wait < PushQuota.lifetime / 2 ? .zero : min(wait, .seconds(5))
     askedAt = nil
+    ahead = moment - now
     next = Reservation(size: pushes, from: moment, rest: pushes)
   }
 }
