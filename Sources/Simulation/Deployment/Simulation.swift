@@ -74,6 +74,7 @@ package final class Simulation: @unchecked Sendable {
     for _ in 0..<profile.workers { startWorker() }
     postNext()
     if !profile.faults.isEmpty { injectNext() }
+    if profile.isStatic { watchOwners() }
     let end = World.Time(profile.duration)
     world.run(until: end)
     heal()
@@ -106,6 +107,19 @@ package final class Simulation: @unchecked Sendable {
   /// The position of the workers' group.
   private func position(_ partition: TopicPartition) -> Int64 {
     cluster.position(partition, of: WorkerConfiguration().consumerGroup)
+  }
+
+  /// The operator looks twice a minute whether a partition has had no owner since the last look. The coordinator does
+  /// nothing about that (see `SimulatedGroup.replace`), but a member that joins makes the group share its partitions.
+  private func watchOwners(besides former: Set<Int32> = []) {
+    world.after(.seconds(30)) { [self] in
+      let unowned = cluster.group(WorkerConfiguration().consumerGroup).unowned
+      if !unowned.isDisjoint(with: former) {
+        world.trace.note(world.now, "partitions \(unowned.sorted()) have no owner: the operator adds a worker")
+        startWorker()
+      }
+      watchOwners(besides: unowned)
+    }
   }
 
   /// Posts a send to each user, long after the last fault: the deployment works as if nothing had happened.

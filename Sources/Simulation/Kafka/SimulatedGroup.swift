@@ -114,6 +114,12 @@ final class SimulatedGroup: @unchecked Sendable {
     return formations.last { $0.contains(moment) }?.upperBound ?? moment
   }
 
+  /// The partitions without an owner while the group is stable.
+  var unowned: Set<Int32> {
+    guard rebalancingSince == nil, !members.isEmpty else { return [] }
+    return Set(0..<Int32(cluster.partitions(of: topic))).subtracting(members.flatMap(\.partitions))
+  }
+
   // Members.
 
   func join(_ request: JoinRequest, reply: @escaping JoinReply) {

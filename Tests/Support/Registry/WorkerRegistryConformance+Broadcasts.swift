@@ -39,7 +39,7 @@ extension WorkerRegistryConformance {
       let paused = BroadcastControl(.paused, because: .caller)
       #expect(try await store.control(early, paused, at: .start) == paused)
       let plan = try await store.plan(early, pages: 2, at: .start)
-      #expect(plan == (2, false))
+      #expect(plan == (2, 0, false))
       #expect(try await store.controls(of: [unknown, early]) == [.initial, paused])
       // Failures do not change a pause by the caller.
       #expect(try await store.control(early, BroadcastControl(.paused, because: .failures), at: .start) == paused)
