@@ -125,8 +125,9 @@ package struct ScaleReport: Sendable {
     _ profile: ScaleProfile, _ flow: Flow, _ workers: [FlowWorker], _ steps: Int, _ seconds: Double
   ) {
     let count = Double(max(1, workers.count))
-    func use(_ name: String, _ mean: Double, _ peak: Double, _ count: Int) {
-      let needed = Int(clamping: (mean * Double(count) / Self.target).rounded(.up))
+    // Where machines were lost, fewer than all of them were busy.
+    func use(_ name: String, _ mean: Double, _ peak: Double, _ count: Int, busy: Double? = nil) {
+      let needed = Int(clamping: ((busy ?? mean * Double(count)) / Self.target).rounded(.up))
       uses.append(Use(name: name, mean: mean, peak: peak, count: count, needed: needed))
     }
     let busy = workers.reduce(0) { $0 + $1.cpu.meanUtilization } / count
@@ -140,8 +141,11 @@ package struct ScaleReport: Sendable {
       let most = Double(workers.map { $0.lanes[lane].mostFlying }.max() ?? 0)
       use("workers: places at \(flow.services[lane].platform)", flying / places, most / places, profile.workers)
     }
-    use("registry's databases", flow.registry.meanUtilization, flow.registry.peak, profile.registries)
-    use("brokers", flow.kafka.meanUtilization, flow.kafka.peak, profile.brokers)
+    use(
+      "registry's databases", flow.registry.meanUtilization, flow.registry.peak, profile.registries,
+      busy: flow.registry.meanMachines)
+    use(
+      "brokers", flow.kafka.meanUtilization, flow.kafka.peak, profile.brokers, busy: flow.kafka.meanMachines)
     let sends = Double(accepted) / seconds
     let frontEnds = sends * profile.costs.accept / 1_000_000 / Double(profile.frontEnds * profile.cores)
     use("front ends", frontEnds, frontEnds, profile.frontEnds)

@@ -10,6 +10,8 @@ struct Station {
   /// How many of its machines there are, and the processor time of each in a second, in microseconds.
   let machines: Int
   private(set) var capacity: Double
+  /// The capacity of all its machines.
+  private let whole: Double
   /// The delay of a request without load, in microseconds.
   let delay: Double
   /// Until when it does nothing.
@@ -20,11 +22,14 @@ struct Station {
   private(set) var utilization = 0.0
   private(set) var peak = 0.0
   private var total = 0.0
+  /// The work that it could have done.
+  private var available = 0.0
   private var seconds = 0.0
 
   init(_ name: String, machines: Int, cores: Int, delay: World.Time) {
     (self.name, self.machines, self.delay) = (name, machines, Double(delay))
-    capacity = Double(machines * cores) * 1_000_000
+    whole = Double(machines * cores) * 1_000_000
+    capacity = whole
   }
 
   /// Begins a step of so many seconds.
@@ -34,6 +39,7 @@ struct Station {
     // Smoothed over about a second.
     utilization += (used / (capacity * step) - utilization) * min(1, step * 2)
     total += used
+    available += capacity * step
     seconds += step
     if seconds > 1 { peak = max(peak, utilization) }
     used = 0
@@ -54,7 +60,9 @@ struct Station {
 
   /// How long a request takes now, in microseconds.
   var latency: World.Time { World.Time(clamping: delay / (1 - min(utilization, 0.98))) }
-  var meanUtilization: Double { seconds == 0 ? 0 : total / (capacity * seconds) }
+  var meanUtilization: Double { available == 0 ? 0 : total / available }
+  /// How many machines were busy in the mean.
+  var meanMachines: Double { seconds == 0 ? 0 : total / (whole * seconds) * Double(machines) }
 }
 
 /// The records of the product, in bytes, as its codec writes them.
