@@ -132,7 +132,10 @@ package final class Consumer: Sendable {
   }
 
   /// Commits offsets with their metadata and returns when the broker has them.
-  /// It does not check the assignment.
+  ///
+  /// Offsets of partitions that have been given back are left out, without an error. A coordinator takes positions
+  /// of any partition from any member: an application that has stood still for longer than the time for a rebalance
+  /// would put its old position over that of the next owner.
   ///
   /// Bounded by ``ConsumerConfiguration/commitTimeout``. Before this throws `rebalancing`, `timedOut` or `unreachable`,
   /// it keeps the offsets for ``kept(_:)``, unless it keeps none, which can take half as long again, and twice as long if ``committed(_:)``
@@ -140,7 +143,11 @@ package final class Consumer: Sendable {
   ///
   /// - Throws: `rebalancing`, `timedOut`, `unreachable`, `messageTooLarge` for too much metadata, `closed`.
   package func commit(_ offsets: [PartitionOffset]) async throws(RDKafkaError) {
-    guard !offsets.isEmpty else { return }
+    let offsets = progress.withoutGivenBack(offsets)
+    guard !offsets.isEmpty else {
+      _ = try openHandle()
+      return
+    }
     if let interimOffsets {
       try await interimOffsets.commit(offsets, to: self)
     } else {

@@ -27,7 +27,7 @@ import Testing
   }
 
   /// Seeds that once broke a promise or a check. A change of the code gives them another history.
-  @Test(arguments: [("everything", 106), ("elections", 21), ("static-members", 21)])
+  @Test(arguments: [("everything", 106), ("elections", 21), ("static-members", 21), ("stalls", 12)])
   func runsThatFailedOnceHoldNow(profile: String, seed: Int) async throws {
     _ = try await simulate("--profile", profile, "--seed", "\(seed)")
   }

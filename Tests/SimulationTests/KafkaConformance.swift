@@ -34,6 +34,7 @@ struct KafkaConformance {
       scripts.addTask { try await recordsAreReadInOrderFromTheCommittedPosition(try await Scene(cluster)) }
       scripts.addTask { try await membersShareThePartitions(try await Scene(cluster)) }
       scripts.addTask { try await positionBeyondTheEndBeginsAnew(try await Scene(cluster)) }
+      scripts.addTask { try await positionsOfOthersStay(try await Scene(cluster)) }
       scripts.addTask { try await refusedOffsetsContinueTheirBase(try await Scene(cluster)) }
       if let delete = cluster.abilities.deletesRecords {
         scripts.addTask { try await deletedRecordsAreLeftOut(try await Scene(cluster), delete) }
@@ -91,6 +92,19 @@ struct KafkaConformance {
         #expect(first.seen.owned.isDisjoint(with: second.seen.owned))
       }
       await first.wait { $0.owned == scene.all }
+    }
+  }
+
+  /// A member does not commit what it has given back.
+  private func positionsOfOthersStay(_ scene: Scene) async throws {
+    try await scene.withMember { first in
+      await first.wait { $0.owned == scene.all }
+      try await scene.withMember { second in
+        await second.wait { $0.owned.count == scene.all.count / 2 }
+        try await first.source.commit(scene.all.map { PartitionOffset(partition: $0, offset: 7) })
+        let committed = try await second.source.committed(Array(scene.all))
+        #expect(Set(committed.map(\.partition)) == scene.all.subtracting(second.seen.owned))
+      }
     }
   }
 

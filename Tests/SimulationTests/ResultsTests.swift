@@ -40,10 +40,11 @@ struct ResultsTests {
     let status = StatusRecord(
       send: send.id, hub: .default, state: state, sender: nil, audience: send.audience, acceptedAt: send.acceptedAt,
       settledAt: world.wall, devices: devices)
-    results.noted(status, isEnd: true)
+    results.noted(status, isEnd: true, isUndisturbed: true)
   }
 
   private func deliver(to process: String = "w") {
+    results.handedOver(push.id)
     results.answered(push, PushOutcome(.accepted, status: 200), to: process, of: send.id)
   }
 
@@ -55,7 +56,14 @@ struct ResultsTests {
 
   @Test func resultWithoutPushIsFound() {
     end(.delivered)
-    #expect(found.texts.first?.contains("has not taken it") == true)
+    #expect(found.texts.contains { $0.contains("has not taken it") })
+  }
+
+  @Test func forgottenAttemptIsFound() {
+    results.handedOver(push.id)
+    deliver()
+    end(.delivered)
+    #expect(found.texts.count == 1 && found.texts.first?.contains("after 1 attempts, and there were 2") == true)
   }
 
   @Test func missingResultIsFound() {
@@ -96,6 +104,18 @@ struct ResultsTests {
     pages.deferred(0, of: send.id)
     pages.handedOver(push, of: send, by: "w")
     #expect(found.texts.count == 1)
+  }
+
+  @Test func pageThatIsFinishedTooEarlyIsFound() {
+    let operators = Operators(at: SimulatedProcess("caller", in: world), registry: registry)
+    let pages = FinishedPages(in: world, registry, operators, Profile(name: "calm")) { [found] in found.texts.append($0)
+    }
+    pages.noted(0..<2, of: send.id)
+    pages.deferred(2, of: send.id)
+    pages.finishing([0, 1, 2], of: BroadcastID(hub: .default, send: send.id))
+    #expect(found.texts.isEmpty)
+    pages.finishing([3], of: BroadcastID(hub: .default, send: send.id))
+    #expect(found.texts.first?.contains("no record of it") == true)
   }
 
   @Test func pushOfHaltedBroadcastIsFound() throws {

@@ -5,6 +5,9 @@ package final class Progress: Sendable {
   /// A nil position is not known yet: then all records in the partition count as lag.
   private let state = Mutex<[TopicPartition: Int64?]>([:])
 
+  /// The partitions that were assigned and are no longer.
+  private let givenBack = Mutex<Set<TopicPartition>>([])
+
   package init() {}
 
   /// The next offset to settle of each assigned partition.
@@ -15,8 +18,14 @@ package final class Progress: Sendable {
   /// Whether the partition is assigned.
   package func contains(_ partition: TopicPartition) -> Bool { state.withLock { $0[partition] != nil } }
 
+  /// The offsets without those of partitions that have been given back.
+  package func withoutGivenBack(_ offsets: [PartitionOffset]) -> [PartitionOffset] {
+    givenBack.withLock { former in former.isEmpty ? offsets : offsets.filter { !former.contains($0.partition) } }
+  }
+
   /// Adds assigned partitions.
   package func add(_ partitions: [TopicPartition]) {
+    givenBack.withLock { $0.subtract(partitions) }
     state.withLock { state in
       for partition in partitions { state[partition] = .some(nil) }
     }
@@ -24,6 +33,7 @@ package final class Progress: Sendable {
 
   /// Removes partitions that are no longer assigned.
   package func remove(_ partitions: [TopicPartition]) {
+    givenBack.withLock { $0.formUnion(partitions) }
     state.withLock { state in
       for partition in partitions { state[partition] = nil }
     }

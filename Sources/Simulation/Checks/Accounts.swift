@@ -53,6 +53,8 @@ package final class Accounts: @unchecked Sendable {
   private var accounts: [SendID: Account] = [:]
   /// The sends that the records of each partition carry, by offset; nil: no whole send.
   private var carried: [TopicPartition: [SendID?]] = [:]
+  /// The position of each partition when all whole sends in it are settled.
+  private var due: [TopicPartition: Int64] = [:]
   /// The deferred parts that have come back.
   private var returns = Returns()
   /// From when on all groups of retry topics take a commit that becomes due at a moment.
@@ -141,6 +143,9 @@ package final class Accounts: @unchecked Sendable {
     accounts[send.id] = Account(send: send, postedAt: world.now)
     results?.posted(send)
   }
+
+  /// The caller posts the send again. Another worker may have taken over since.
+  func repeated(_ id: SendID) { accounts[id]?.mayReturn = true }
 
   /// The caller has been told that the send is accepted.
   func accept(_ id: SendID) {
@@ -250,6 +255,7 @@ package final class Accounts: @unchecked Sendable {
       counts.inLog += 1
     }
     carried[partition, default: []].append(id)
+    if id != nil { due[partition] = offset + 1 }
     if offset < losses.ends[partition] ?? 0, let id { excuse(id) }
   }
 
@@ -261,7 +267,8 @@ package final class Accounts: @unchecked Sendable {
       account.status = (world.now, record.writer)
       account.parts[status.attempt, default: []].formUnion(status.part..<status.part + status.span)
       let isEnd = !account.isConcluded && account.parts[status.attempt]?.count == status.parts
-      results?.noted(status, isEnd: isEnd)
+      pages?.noted(status.part..<status.part + status.span, of: status.send)
+      results?.noted(status, isEnd: isEnd, isUndisturbed: lastTrouble < account.postedAt)
       if isEnd {
         account.concludedAt = world.now
         counts.ended += 1
@@ -389,6 +396,7 @@ package final class Accounts: @unchecked Sendable {
     if !mayComeTwice, results?.isKnown(push, to: process, at: { !wasTroubled(process, after: $0) }) == true {
       violate("\(push.id) of \(send) is pushed again by \(process), which knows that it is delivered")
     }
+    results?.handedOver(push.id)
     if push.isBroadcast, !isTroubled(process) { pages?.handedOver(push, of: account.send, by: process) }
     if let former {
       // A send is covered by a commit soon after its end, unless those who pushed and ended it are in trouble then. A
@@ -441,20 +449,18 @@ package final class Accounts: @unchecked Sendable {
     for text in found { violate("\(process): \(text)") }
   }
 
-  /// Whether the position of every partition is its end, or need not be.
+  /// Whether the position of every partition is beyond its last whole send. A deferred part can still come back.
   func hasPositions(_ position: (TopicPartition) -> Int64) -> Bool {
-    counts.deferred > 0 || carried.allSatisfy { position($0) == $1.count || losses.partitions.contains($0) }
+    due.allSatisfy { position($0) >= $1 || losses.partitions.contains($0) }
   }
 
-  /// After all workers have ended in order: the position of every partition is its end, unless deferred parts come
-  /// back.
+  /// When everything has settled, and again after all workers have ended in order: everything is committed.
   func checkPositions(_ position: (TopicPartition) -> Int64) {
-    guard !hasPositions(position) else { return }
-    for (partition, carried) in carried.sorted(by: { $0.key.partition < $1.key.partition }) {
+    for (partition, due) in due.sorted(by: { $0.key.partition < $1.key.partition }) {
       counts.checks += 1
       let position = position(partition)
-      if position != carried.count, !losses.partitions.contains(partition) {
-        violate("\(partition) ends at \(carried.count), and its position is \(position)")
+      if position < due, !losses.partitions.contains(partition) {
+        violate("the sends of \(partition) end at \(due), and its position is \(position)")
       }
     }
   }

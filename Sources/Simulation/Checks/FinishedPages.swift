@@ -1,7 +1,7 @@
 import FanfareCore
 
-/// Whether workers do what the store says of broadcasts: finished pages are not pushed again, and a broadcast that is
-/// paused or cancelled gets no further pushes.
+/// Whether workers and the store agree about broadcasts: finished pages have their records in the log and are not
+/// pushed again, and a broadcast that is paused or cancelled gets no further pushes.
 ///
 /// `@unchecked Sendable`: see `World`.
 final class FinishedPages: @unchecked Sendable {
@@ -15,6 +15,8 @@ final class FinishedPages: @unchecked Sendable {
   private let violate: (String) -> Void
   /// The pages of which a part was deferred: it is pushed after the page's end.
   private var deferred: [SendID: Set<Int>] = [:]
+  /// The pages of which the log has a status record or a retry record.
+  private var recorded: [SendID: Set<Int>] = [:]
   private var pushed: Set<PushID> = []
 
   init(
@@ -25,7 +27,20 @@ final class FinishedPages: @unchecked Sendable {
     self.operators = profile.keepsControls ? operators : nil
   }
 
-  func deferred(_ part: Int, of send: SendID) { deferred[send, default: []].insert(part) }
+  func deferred(_ part: Int, of send: SendID) {
+    deferred[send, default: []].insert(part)
+    recorded[send, default: []].insert(part)
+  }
+
+  /// The parts of a send have a status record.
+  func noted(_ parts: Range<Int>, of send: SendID) { recorded[send, default: []].formUnion(parts) }
+
+  /// A worker reports pages as finished.
+  func finishing(_ pages: [Int], of broadcast: BroadcastID) {
+    for page in pages where recorded[broadcast.send]?.contains(page) != true {
+      violate("page \(page) of \(broadcast.send) is reported as finished, and the log has no record of it")
+    }
+  }
 
   /// A process that is not in trouble hands over a push of a broadcast.
   func handedOver(_ push: Push, of send: SendRequest, by process: String) {

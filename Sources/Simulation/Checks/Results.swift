@@ -1,7 +1,7 @@
 import FanfareCore
 
 /// Whether the results of sends are those of their pushes: every device of an audience has one, a result "delivered" is
-/// one that a push service has given, and no worker repeats a push that it knows to be delivered.
+/// one that a push service has given, attempts are counted, and no worker repeats a push that it knows to be delivered.
 ///
 /// `@unchecked Sendable`: see `World`.
 final class Results: @unchecked Sendable {
@@ -25,6 +25,8 @@ final class Results: @unchecked Sendable {
   private var dispatches: [SendID: [DispatchID?: Dispatch]] = [:]
   /// The process that was told last that the push is delivered.
   private var known: [PushID: (process: String, at: World.Time)] = [:]
+  /// How often each push of an open send was handed over.
+  private var attempts: [PushID: Int] = [:]
   /// How many devices' services have said so.
   private var accepted: [SendID: Int] = [:]
 
@@ -43,6 +45,8 @@ final class Results: @unchecked Sendable {
     return Set(page.targets.map(\.registration))
   }
 
+  func handedOver(_ push: PushID) { attempts[push, default: 0] += 1 }
+
   /// A process has the answer to a push.
   func answered(_ push: Push, _ outcome: PushOutcome, to process: String, of send: SendID) {
     guard outcome.verdict == .accepted else { return }
@@ -54,8 +58,9 @@ final class Results: @unchecked Sendable {
     known[push.id].map { $0.process == process && condition($0.at) } ?? false
   }
 
-  /// A status record is in the log. `isEnd`: the send has its end with it.
-  func noted(_ status: StatusRecord, isEnd: Bool) {
+  /// A status record is in the log. `isEnd`: the send has its end with it. `isUndisturbed`: no worker was in trouble
+  /// since the send was posted, so that no push was handed over by another one.
+  func noted(_ status: StatusRecord, isEnd: Bool, isUndisturbed: Bool) {
     guard let audience = audiences[status.send] else { return }
     var dispatch = dispatches[status.send]?[status.attempt] ?? Dispatch()
     if dispatch.parts.insert(status.part).inserted {
@@ -63,9 +68,14 @@ final class Results: @unchecked Sendable {
         if !dispatch.listed.insert(device.registration).inserted {
           violate("\(status.send) has two results for one device")
         }
+        let push = PushID(send: status.send, registration: device.registration)
+        let attempts = attempts.removeValue(forKey: push) ?? 0
+        if isUndisturbed, device.attempts != attempts {
+          violate("\(status.send) has a result after \(device.attempts) attempts, and there were \(attempts)")
+        }
         if device.outcome == .delivered {
           dispatch.delivered += 1
-          if known[PushID(send: status.send, registration: device.registration)] == nil {
+          if known[push] == nil {
             violate("\(status.send) is delivered to \(device.registration), whose service has not taken it")
           }
         }

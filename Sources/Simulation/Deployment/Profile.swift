@@ -50,7 +50,7 @@ package struct Profile: Sendable {
 
   /// A kind of fault.
   package enum Fault: String, CaseIterable, Sendable {
-    case crash, freeze, restart, addWorker, cut, clockStep, leaderLoss, registryOutage
+    case crash, freeze, stall, restart, addWorker, cut, clockStep, leaderLoss, registryOutage
     case serviceOutage, serviceSilence, credentialRefusal, throttling
     case goAway, credentialExpiry, registryFailOver, pause, cancellation
     /// Two workers die within one session time; a second process gets a worker's name.
@@ -64,7 +64,7 @@ package struct Profile: Sendable {
     /// Whether it concerns one worker at random, not all of them.
     var concernsOneWorker: Bool {
       switch self {
-      case .crash, .freeze, .restart, .cut, .clockStep, .clockDrift, .packetLoss, .twin: true
+      case .crash, .freeze, .stall, .restart, .cut, .clockStep, .clockDrift, .packetLoss, .twin: true
       case .addWorker, .leaderLoss, .registryOutage, .registryFailOver, .serviceOutage, .serviceSilence,
         .credentialRefusal, .throttling, .goAway, .credentialExpiry, .pause, .cancellation, .twoDeaths, .brokerDeath,
         .coordinatorLoss, .uncleanElection, .retention:
@@ -105,14 +105,15 @@ package struct Profile: Sendable {
   var longest: Duration? { faults.isEmpty && doubt == 0 && glitches == 0 ? .seconds(5) : nil }
 
   /// Whether a push can be repeated in a run of this profile.
-  package var mayRepeat: Bool { !faults.isSubset(of: [.restart, .addWorker]) || doubt > 0 }
+  package var mayRepeat: Bool { !faults.isSubset(of: [.restart, .addWorker, .coordinatorLoss]) || doubt > 0 }
 
   /// All profiles, by name.
   package static let all: [Profile] = [
     Profile("calm") { $0.duplicates = 0.05 },
-    Profile(name: "calm-broadcasts", tagged: 3_000, broadcastShare: 0.01),
-    Profile("restarts", faults: [.restart, .addWorker]) { profile in
-      (profile.tagged, profile.broadcastShare, profile.glitches) = (2_000, 0.005, 0.05)
+    Profile(name: "calm-broadcasts", tagged: 600, broadcastShare: 0.01),
+    Profile("restarts", faults: [.restart, .addWorker, .coordinatorLoss]) { profile in
+      (profile.tagged, profile.broadcastShare, profile.glitches) = (400, 0.005, 0.05)
+      (profile.meanTimeBetweenFaults, profile.slowPushes) = (.seconds(3), 0.05)
     },
     Profile(name: "deaths", faults: [.crash, .freeze, .restart, .addWorker, .cut]),
     Profile(name: "kafka", faults: [.leaderLoss, .crash, .twoDeaths], doubt: 0.02),
@@ -121,33 +122,44 @@ package struct Profile: Sendable {
       name: "elections", faults: [.brokerDeath, .coordinatorLoss, .uncleanElection, .retention, .crash], doubt: 0.01,
       gaps: 0.05),
     Profile(
-      name: "static-members", faults: [.crash, .freeze, .restart, .twoDeaths, .twin, .addWorker], isStatic: true),
+      name: "static-members", faults: [.crash, .freeze, .stall, .restart, .twoDeaths, .twin, .addWorker],
+      isStatic: true),
     Profile(
       name: "networks", faults: [.cut, .packetLoss, .brokerDeath, .coordinatorLoss, .clockDrift, .clockStep],
       doubt: 0.01),
     Profile(name: "registry", faults: [.registryOutage, .crash], registryFailures: 0.1),
-    Profile(name: "broadcasts", tagged: 6_000, rate: 5, broadcastShare: 0.05, faults: [.crash, .freeze, .restart]),
-    Profile("moving-devices", faults: [.crash, .serviceSilence, .throttling]) { profile in
+    Profile(name: "broadcasts", tagged: 1_200, rate: 5, broadcastShare: 0.05, faults: [.crash, .freeze, .restart]),
+    Profile("moving-devices", faults: [.crash, .serviceSilence, .credentialRefusal, .throttling]) { profile in
       (profile.moves, profile.hubs, profile.devicesPerUser) = (10, 2, 0...6)
+      (profile.meanTimeBetweenFaults, profile.dead) = (.seconds(4), 0.2)
       (profile.slowRequests, profile.slowPushes) = (0.05, 0.02)
     },
     Profile("stale-replica", faults: [.crash, .freeze]) { profile in
       (profile.moves, profile.registryLag, profile.staleLookUps) = (10, .seconds(1), 0.5)
     },
     Profile("registry-failover", faults: [.registryFailOver, .crash]) { profile in
-      (profile.tagged, profile.rate, profile.broadcastShare) = (4_000, 10, 0.02)
+      (profile.tagged, profile.rate, profile.broadcastShare) = (800, 10, 0.02)
       (profile.moves, profile.registryLag) = (5, .seconds(1))
     },
     Profile("quotas", faults: [.crash, .freeze, .restart]) { profile in
-      (profile.tagged, profile.rate, profile.broadcastShare) = (1_500, 10, 0.01)
-      (profile.pushesPerMinute, profile.maximumPerSecond) = (6_000, 300)
+      (profile.tagged, profile.rate, profile.broadcastShare) = (300, 10, 0.01)
+      (profile.pushesPerMinute, profile.maximumPerSecond) = (1_500, 60)
     },
     Profile("paused-broadcasts", faults: [.pause, .cancellation, .crash]) { profile in
-      (profile.tagged, profile.rate, profile.broadcastShare) = (4_000, 10, 0.02)
-      profile.slowPushes = 0.02
+      (profile.tagged, profile.rate, profile.broadcastShare) = (800, 10, 0.02)
+      (profile.maximumPerSecond, profile.slowPushes) = (20, 0.02)
+    },
+    Profile("readmissions", faults: [.serviceOutage, .throttling, .leaderLoss, .brokerDeath, .crash]) { profile in
+      (profile.meanTimeBetweenFaults, profile.doubt) = (.seconds(4), 0.05)
+    },
+    Profile("silences", faults: [.serviceSilence, .freeze, .restart, .addWorker, .cut]) { profile in
+      (profile.meanTimeBetweenFaults, profile.slowPushes) = (.seconds(3), 0.1)
+    },
+    Profile("stalls", faults: [.stall, .restart, .addWorker]) { profile in
+      (profile.meanTimeBetweenFaults, profile.slowPushes) = (.seconds(2), 0.1)
     },
     Profile("everything", faults: Set(Fault.allCases).subtracting(Fault.losses)) { profile in
-      (profile.tagged, profile.broadcastShare, profile.hubs, profile.moves) = (3_000, 0.01, 2, 2)
+      (profile.tagged, profile.broadcastShare, profile.hubs, profile.moves) = (600, 0.01, 2, 2)
       (profile.doubt, profile.glitches, profile.dead) = (0.01, 0.02, 0.02)
       (profile.registryFailures, profile.registryLag, profile.staleLookUps) = (0.02, .milliseconds(500), 0.1)
       (profile.slowRequests, profile.slowPushes, profile.duplicates) = (0.01, 0.01, 0.02)

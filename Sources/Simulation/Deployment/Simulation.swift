@@ -85,6 +85,7 @@ package final class Simulation: @unchecked Sendable {
     world.run(until: world.now + .seconds(10))
     // A worker that has died just before leaves its last commits to another, when its session is over.
     world.run(until: world.now + .seconds(120)) { [self] in accounts.hasPositions(position) }
+    accounts.checkPositions(position)
     checkRecovery()
     accounts.finish(mayRepeat: profile.mayRepeat, longest: profile.longest)
     // Of two dispatches of a part only one counts, and may have reached fewer of its devices.
@@ -137,7 +138,9 @@ package final class Simulation: @unchecked Sendable {
     if !profile.losesRecords {
       let violate: (String) -> Void = { [weak accounts] in accounts?.violate($0) }
       accounts.results = Results(in: world, registry, profile, violate: violate)
-      accounts.pages = FinishedPages(in: world, registry, operators, profile, violate: violate)
+      let pages = FinishedPages(in: world, registry, operators, profile, violate: violate)
+      accounts.pages = pages
+      registry.onFinish = { [weak pages] in pages?.finishing($0, of: $1) }
     }
     for topic in topics.all { cluster.create(topic, partitions: profile.partitions) }
     cluster.behaviour.doubt = profile.doubt
@@ -192,7 +195,8 @@ package final class Simulation: @unchecked Sendable {
 
   private func postNext() {
     caller.after(world.pause(perSecond: profile.rate)) { [self] in
-      guard world.now < World.Time(profile.duration) else { return }
+      // The last sends and commits have their faults, too.
+      guard world.now < World.Time(profile.duration * 5 / 6) else { return }
       post()
       postNext()
     }
@@ -214,10 +218,14 @@ package final class Simulation: @unchecked Sendable {
     let accounts = accounts
     let record = ProducerRecord(
       topic: topics.sends, key: audience.recordKey(of: send.id, hub: hub), value: send.encoded())
-    // A caller that got no answer posts the send again.
-    let isDuplicated = world.happens(profile.duplicates)
-    producer.submit(isDuplicated ? [record, record] : [record]) { results in
+    producer.submit([record]) { results in
       if case .success = results[0] { accounts.accept(send.id) }
+    }
+    guard world.happens(profile.duplicates) else { return }
+    // A caller that has not seen the answer posts the send again.
+    caller.after(world.random(0...World.Time.seconds(5))) { [producer] in
+      accounts.repeated(send.id)
+      producer.submit([record]) { _ in }
     }
   }
 
@@ -265,6 +273,9 @@ package final class Simulation: @unchecked Sendable {
       trouble(worker, for: length)
       worker?.process.freeze()
       world.after(length) { worker?.process.thaw() }
+    case .stall:
+      trouble(worker, for: length)
+      worker?.process.stall(for: length)
     case .restart:
       worker?.stop()
       world.after(length / 4) { [self] in replace(worker) }
@@ -343,7 +354,10 @@ package final class Simulation: @unchecked Sendable {
       service.become(.healthy)
       (service.behaviour.doubt, service.behaviour.glitches) = (0, 0)
     }
-    for worker in workers { worker.process.thaw() }
+    for worker in workers {
+      worker.process.thaw()
+      worker.process.goOn()
+    }
     registry.behaviour.failures = 0
     cluster.behaviour.doubt = 0
   }

@@ -35,7 +35,9 @@ final class WorkerProcess: @unchecked Sendable {
     }
     var member = configuration.consumer(client: client, topics: topics)
     member.instanceID = instance
-    let consumer = SimulatedConsumer(member, of: process, in: cluster, onDisown: { accounts.troubled(name) })
+    let drain = World.Time(configuration.times.revokeDeadline + configuration.times.lastCommitDeadline)
+    let consumer = SimulatedConsumer(
+      member, of: process, in: cluster, onDisown: { accounts.troubled(name, for: drain) })
     let worker = Worker(
       configuration: configuration, consumer: consumer,
       producer: producer, broadcastProducer: SimulatedProducer(of: process, to: cluster),
@@ -68,12 +70,12 @@ final class WorkerProcess: @unchecked Sendable {
   /// The configuration of the workers. Its limits are small, so that a short run reaches them and has many pages.
   static func configuration(_ profile: Profile, services: [PushServiceModel]) -> WorkerConfiguration {
     var configuration = WorkerConfiguration()
-    configuration.limits.maximumRecords = 500
+    (configuration.limits.maximumRecords, configuration.limits.maximumDevices) = (500, 2_000)
     (configuration.limits.maximumPushes, configuration.limits.maximumPushesPerSender) = (900, 500)
-    configuration.broadcasts.maximumBroadcastPushesPerSender = 300
-    configuration.broadcasts.undividedDevices = 500
-    configuration.broadcasts.pageDevices = 1_000
-    configuration.broadcasts.segments = 8
+    configuration.broadcasts.maximumBroadcastPushesPerSender = 60
+    configuration.broadcasts.undividedDevices = 100
+    configuration.broadcasts.pageDevices = 200
+    configuration.broadcasts.segments = 3
     if let quota = profile.pushesPerMinute {
       for service in services where service.platform == .fcm {
         configuration.pushesPerMinute[service.hub] = [.fcm: quota]

@@ -196,8 +196,10 @@ final class SimulatedCluster: @unchecked Sendable {
     }
   }
 
-  /// Lets a broker die for a while: others take over its partitions and groups.
+  /// Lets a broker die for a while: others take over its partitions and groups. Not while another one is down: then
+  /// nothing could be written, as Kafka is usually configured.
   func takeDown(_ broker: Int, for time: World.Time) {
+    guard (0..<Self.brokers).allSatisfy(isUp) else { return }
     downUntil[broker] = max(downUntil[broker], world.now + time)
     world.note("broker \(broker)", "broker", "is down", for: time, then: "is up")
     for (topic, partitions) in topics.sorted(by: { $0.key < $1.key }) {

@@ -172,6 +172,9 @@ final class SimulatedConsumer: RecordSource, @unchecked Sendable {
   }
 
   func commit(_ offsets: [PartitionOffset]) async throws(RDKafkaError) {
+    guard !isOver else { throw closed }
+    let offsets = progress.withoutGivenBack(offsets)
+    guard !offsets.isEmpty else { return }
     if let interim { try await interim.commit(offsets, to: self) } else { try await commitToGroup(offsets) }
     progress.stored(offsets)
   }

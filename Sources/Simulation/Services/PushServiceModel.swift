@@ -148,10 +148,12 @@ struct ServiceConnection: PushSender {
         accounts.answered(push, outcome, to: process.name)
         completion([PushResult(ticket: push.ticket, outcome: outcome)])
       }
-      let (connection, number) = (service.connections, credential.number)
-      world.after(world.random(.milliseconds(1)...(.milliseconds(5)))) {
+      // A push waits for the new credential.
+      let (renewal, number) = credential.isBeingRenewed ? (PushServiceModel.renewal, nil) : (0, credential.number)
+      let connection = service.connections
+      world.after(world.random(.milliseconds(1)...(.milliseconds(5))) + renewal) { [credential] in
         guard !process.cut.contains(.services) else { return }
-        let answer = service.take(push, connection: connection, credential: number)
+        let answer = service.take(push, connection: connection, credential: number ?? credential.number)
         let arrived = service.connections
         guard answer != .silence else { return }
         process.after(service.behaviour.latency.sample(in: world)) {

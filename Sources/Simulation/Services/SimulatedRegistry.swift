@@ -21,6 +21,8 @@ final class SimulatedRegistry: @unchecked Sendable {
 
   let world: World
   var behaviour = Behaviour()
+  /// Told about the pages that a worker is about to report as finished.
+  var onFinish: ([Int], BroadcastID) -> Void = { _, _ in }
   /// Until when it cannot be asked.
   private var downUntil: World.Time = 0
   private(set) var state = RegistryState()
@@ -204,6 +206,7 @@ struct RegistryConnection: DeviceRegistry, BroadcastStore, PushQuotaStore {
     try await ask { $0.state.broadcasts[broadcast]?.finished.keys.filter(range.contains).sorted() ?? [] }
   }
   func finish(_ pages: [Int], of broadcast: BroadcastID, at now: UnixTime) async throws {
+    registry.onFinish(pages, broadcast)
     try await change(broadcast) { $0.finish(pages, at: now) }
   }
   func controls(of broadcasts: [BroadcastID]) async throws -> [BroadcastControl] {

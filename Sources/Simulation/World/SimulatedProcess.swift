@@ -112,6 +112,17 @@ final class SimulatedProcess: @unchecked Sendable {
     for action in actions { action() }
   }
 
+  /// Lets its tasks stand still for a while. Its Kafka client, which has threads of its own, goes on.
+  func stall(for time: World.Time) {
+    guard !isDead, !isFrozen else { return }
+    executor.freeze()
+    world.note(name, "tasks", "stand still", for: time, then: "run")
+    world.after(time) { [self] in goOn() }
+  }
+
+  /// Ends a stall.
+  func goOn() { if !isFrozen { executor.thaw() } }
+
   // Network.
 
   /// Cuts the network between the process and another for a while.
