@@ -43,6 +43,8 @@ package final class Scheduler: Service {
   private let store: any ScheduledSendStore
   private let intake: SendIntake
   private let clock: any WallClock
+  private let delays: any DelayClock
+  private let makeLease: @Sendable () -> LeaseID
   private let patience: Duration
   private let logger: Logger
   private let metrics = SchedulerMetrics()
@@ -54,11 +56,12 @@ package final class Scheduler: Service {
   package init(
     store: any ScheduledSendStore, sink: any SendSink, topics: Topics,
     hasRoom: @escaping @Sendable () -> Bool = { true },
-    clock: any WallClock = SystemWallClock(), patience: Duration = .milliseconds(100), logger: Logger
+    clock: any WallClock = SystemWallClock(), delays: any DelayClock = SystemDelayClock(),
+    lease: @escaping @Sendable () -> LeaseID = { .random() }, patience: Duration = .milliseconds(100), logger: Logger
   ) {
     self.store = store
     intake = SendIntake(sink: sink, topics: topics, hasRoom: hasRoom, schedule: store, clock: clock)
-    self.clock = clock
+    (self.clock, self.delays, makeLease) = (clock, delays, lease)
     self.patience = patience
     self.logger = logger
   }
@@ -67,16 +70,11 @@ package final class Scheduler: Service {
   /// Call it once.
   package func run() async throws {
     while !Task.isShuttingDownGracefully, !Task.isCancelled {
-      let pause = await fireDue()
-      do {
-        // Only the pause is interrupted, so that taken sends are marked.
-        try await cancelWhenGracefulShutdown { try await Task.sleep(for: pause) }
-      } catch {
-        break
-      }
+      // Only the pause is interrupted, so that taken sends are marked.
+      await pause(for: await fireDue())
     }
-    let deadline = ContinuousClock.now + Self.leaseDuration
-    while ContinuousClock.now < deadline {
+    let deadline = delays.uptime() + Self.leaseDuration.milliseconds
+    while delays.uptime() < deadline {
       do {
         try await storeResults()
       } catch {
@@ -84,7 +82,26 @@ package final class Scheduler: Service {
           "Results of scheduled sends could not be stored; trying again", metadata: [LogKeys.cause: "\(error)"])
       }
       guard results.withLock({ !$0.isEmpty }) else { return }
-      do { try await Task.sleep(for: Self.interval) } catch { return }
+      do { try await delays.sleep(for: Self.interval) } catch { return }
+    }
+  }
+
+  /// Returns after that time, or when the scheduler is to end.
+  private func pause(for time: Duration) async {
+    let (wakeUps, wakeUp) = AsyncStream.makeStream(of: Void.self)
+    // Not `cancelWhenGracefulShutdown`: it starts tasks that run on no executor of the caller's.
+    await withGracefulShutdownHandler {
+      await withDiscardingTaskGroup { group in
+        group.addTask { [delays] in
+          // Cancelled when the scheduler is to end.
+          try? await delays.sleep(for: time)
+          wakeUp.finish()
+        }
+        for await _ in wakeUps {}
+        group.cancelAll()
+      }
+    } onGracefulShutdown: {
+      wakeUp.finish()
     }
   }
 
@@ -101,7 +118,7 @@ package final class Scheduler: Service {
       let most = min(Self.batch, room)
       // A new one for every batch: a send that is taken again after its lease ended must not be mixed up with the first
       // attempt.
-      let lease = LeaseID.random()
+      let lease = makeLease()
       let due = try await store.takeDue(most, for: lease, until: now + Self.leaseDuration, at: now) {
         [logger] hub, send in
         logger.error(
@@ -131,9 +148,9 @@ package final class Scheduler: Service {
       }
     }
     await withDiscardingTaskGroup { group in
-      group.addTask { [patience] in
+      group.addTask { [delays, patience] in
         // Cancelled when all are answered.
-        try? await Task.sleep(for: patience)
+        try? await delays.sleep(for: patience)
         continuation.finish()
       }
       var unanswered = due.count
