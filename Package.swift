@@ -208,8 +208,8 @@ let package = Package(
     .target(
       name: "Simulation",
       dependencies: [
-        "FanfareCore", "HTTP2", "Ledger", "PushServices", "RDKafka", "Registry", "Store", "Worker", collections, heap,
-        logging, serviceLifecycle,
+        "FanfareCore", "FrontEnd", "HTTP2", "Ledger", "PushServices", "RDKafka", "Registry", "Store", "Worker",
+        collections, heap, logging, serviceLifecycle,
       ],
       swiftSettings: house),
     // A private PostgreSQL server, started from the installed programs.

@@ -22,7 +22,8 @@ package struct WorkerLoad: Sendable {
   package fileprivate(set) var pushes: [String: [String: Int]] = [:]
   /// The push services whose circuit is open.
   package fileprivate(set) var stopped: [String] = []
-  /// Bytes of the records that are held.
+  /// The records that are held, without segments and pages, and the bytes of all.
+  package fileprivate(set) var records = 0
   package fileprivate(set) var bytes = 0
 }
 
@@ -44,6 +45,7 @@ extension Dispatcher {
     for sender in lanes.indices where lanes[sender].isStopped {
       load.stopped.append(name(ofSender: sender))
     }
+    load.records = items.held.records
     load.bytes = items.held.bytes + items.held.segmentBytes
     return load
   }

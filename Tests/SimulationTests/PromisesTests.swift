@@ -128,4 +128,11 @@ final class PromisesTests {
     ])
     #expect(found.count == 1 && found.first?.contains("is alive") == true)
   }
+
+  @Test func recordsBeyondTheLimitAreFound() {
+    promises.held(10_000, by: "w")
+    #expect(found.isEmpty)
+    promises.held(10_001, by: "w")
+    #expect(found == ["w holds 10001 records"])
+  }
 }

@@ -137,14 +137,14 @@ package final class Accounts: @unchecked Sendable {
 
   // Sends.
 
-  /// A caller has posted the send.
-  func post(_ send: SendRequest) {
+  /// A caller has posted the send, or scheduled it for later.
+  func post(_ send: SendRequest, after delay: World.Time = 0) {
     world.note(.posted(send.id, to: send.audience))
-    accounts[send.id] = Account(send: send, postedAt: world.now)
+    accounts[send.id] = Account(send: send, postedAt: world.now + delay)
     results?.posted(send)
   }
 
-  /// The caller posts the send again. Another worker may have taken over since.
+  /// The caller or a scheduler posts the send again. Another worker may have taken over since.
   func repeated(_ id: SendID) { accounts[id]?.mayReturn = true }
 
   /// The caller has been told that the send is accepted.
@@ -368,7 +368,7 @@ package final class Accounts: @unchecked Sendable {
   }
 
   /// Whether the process is in trouble between two moments, or before a commit would follow.
-  private func isTroubled(_ process: String, between start: World.Time, and end: World.Time) -> Bool {
+  func isTroubled(_ process: String, between start: World.Time, and end: World.Time) -> Bool {
     troubles[process]?.contains { $0.overlaps(start...end + Self.commitPatience) } == true
   }
 
@@ -403,7 +403,9 @@ package final class Accounts: @unchecked Sendable {
       // process in trouble may not know yet that another one has taken over.
       if !account.mayReturn, !isTroubled(process), account.isConcluded, let end = account.status, end.at >= former.at,
         end.at + Self.commitPatience < world.now,
-        !isTroubled(former.process, since: end.at), !isTroubled(end.by, since: end.at),
+        // A page ends before its broadcast.
+        !isTroubled(former.process, between: push.isBroadcast ? former.at : end.at, and: end.at),
+        !isTroubled(end.by, since: end.at),
         !account.deferrals.contains(where: { isTroubled($0.by, since: $0.at) })
       {
         violate("\(push.id) of \(send) is pushed again by \(process), long after its end")

@@ -61,9 +61,24 @@ final class Promises: @unchecked Sendable {
   private var rates: [SendID: Window] = [:]
   private var inFlight: [InFlight: Int] = [:]
   private(set) var checks = 0
+  private var turns = 0
 
   init(in world: World, _ profile: Profile, limits: WorkerConfiguration, violate: @escaping (String) -> Void) {
     (self.world, self.profile, self.limits, self.violate) = (world, profile, limits, violate)
+  }
+
+  // Memory.
+
+  /// A worker has ended a turn. Its load is looked at now and then, because that takes long.
+  func turned(_ process: String, _ load: () -> WorkerLoad) {
+    turns += 1
+    if turns % 64 == 0 { held(load().records, by: process) }
+  }
+
+  /// A worker holds records: at most its limit, and as many again while a service does not answer.
+  func held(_ records: Int, by process: String) {
+    checks += 1
+    if records > limits.limits.maximumRecords * 2 { violate("\(process) holds \(records) records") }
   }
 
   // Look-ups.

@@ -43,6 +43,10 @@ package struct Profile: Sendable {
   /// The share of appended batches behind which offsets are missing.
   package var gaps = 0.0
 
+  /// The front ends that produce scheduled sends, and the share of sends that are scheduled.
+  var schedulers = 0
+  var scheduledShare = 0.0
+
   /// A fault that counts as a broken promise, for tests.
   var planted: Fault?
   /// The share of sends that their caller posts twice.
@@ -58,6 +62,8 @@ package struct Profile: Sendable {
     case brokerDeath, coordinatorLoss, packetLoss, clockDrift
     /// A log loses its end, or its oldest records, and with them sends.
     case uncleanElection, retention
+    /// A scheduler dies, freezes, is cut off, or its clock steps.
+    case schedulerTrouble
 
     static let losses: Set<Fault> = [.uncleanElection, .retention]
 
@@ -67,7 +73,7 @@ package struct Profile: Sendable {
       case .crash, .freeze, .stall, .restart, .cut, .clockStep, .clockDrift, .packetLoss, .twin: true
       case .addWorker, .leaderLoss, .registryOutage, .registryFailOver, .serviceOutage, .serviceSilence,
         .credentialRefusal, .throttling, .goAway, .credentialExpiry, .pause, .cancellation, .twoDeaths, .brokerDeath,
-        .coordinatorLoss, .uncleanElection, .retention:
+        .coordinatorLoss, .uncleanElection, .retention, .schedulerTrouble:
         false
       }
     }
@@ -145,6 +151,10 @@ package struct Profile: Sendable {
       (profile.tagged, profile.rate, profile.broadcastShare) = (300, 10, 0.01)
       (profile.pushesPerMinute, profile.maximumPerSecond) = (1_500, 60)
     },
+    Profile("scheduled-sends", faults: [.schedulerTrouble, .registryOutage, .leaderLoss, .brokerDeath]) { profile in
+      (profile.schedulers, profile.scheduledShare) = (3, 0.7)
+      (profile.doubt, profile.registryFailures) = (0.01, 0.05)
+    },
     Profile("paused-broadcasts", faults: [.pause, .cancellation, .crash]) { profile in
       (profile.tagged, profile.rate, profile.broadcastShare) = (800, 10, 0.02)
       (profile.maximumPerSecond, profile.slowPushes) = (20, 0.02)
@@ -158,7 +168,8 @@ package struct Profile: Sendable {
     Profile("stalls", faults: [.stall, .restart, .addWorker]) { profile in
       (profile.meanTimeBetweenFaults, profile.slowPushes) = (.seconds(2), 0.1)
     },
-    Profile("everything", faults: Set(Fault.allCases).subtracting(Fault.losses)) { profile in
+    // A registry that fails over loses scheduled sends, too.
+    Profile("everything", faults: Set(Fault.allCases).subtracting(Fault.losses.union([.schedulerTrouble]))) { profile in
       (profile.tagged, profile.broadcastShare, profile.hubs, profile.moves) = (600, 0.01, 2, 2)
       (profile.doubt, profile.glitches, profile.dead) = (0.01, 0.02, 0.02)
       (profile.registryFailures, profile.registryLag, profile.staleLookUps) = (0.02, .milliseconds(500), 0.1)

@@ -35,6 +35,8 @@ package final class Simulation: @unchecked Sendable {
   private let caller: SimulatedProcess
   private let producer: SimulatedProducer
   private let operators: Operators
+  private let schedulers: Schedulers
+  private let liveness: Liveness
   private var workers: [WorkerProcess] = []
   private var started = 0
   private var faults: [Profile.Fault: Int] = [:]
@@ -65,6 +67,11 @@ package final class Simulation: @unchecked Sendable {
     caller = SimulatedProcess("caller", in: world)
     producer = SimulatedProducer(of: caller, to: cluster)
     operators = Operators(at: caller, registry: registry)
+    schedulers = Schedulers(
+      profile, topics: topics, caller: caller, cluster: cluster, registry: registry, accounts: accounts)
+    liveness = Liveness(
+      of: cluster, Liveness.readings(of: topics, by: WorkerConfiguration().consumerGroup)
+    ) { accounts.violate($0) }
   }
 
   /// Runs the world: sends and faults for the profile's duration, then until everything has settled, then the end of
@@ -86,16 +93,19 @@ package final class Simulation: @unchecked Sendable {
     // A worker that has died just before leaves its last commits to another, when its session is over.
     world.run(until: world.now + .seconds(120)) { [self] in accounts.hasPositions(position) }
     accounts.checkPositions(position)
+    if !profile.losesRecords { world.run(until: world.now + .seconds(300)) { [liveness] in liveness.isDone } }
     checkRecovery()
     accounts.finish(mayRepeat: profile.mayRepeat, longest: profile.longest)
     // Of two dispatches of a part only one counts, and may have reached fewer of its devices.
     if !profile.losesRecords { counting.finish(mayDiffer: profile.mayRepeat || accounts.counts.repeated > 0) }
     for worker in workers { worker.stop() }
-    world.run(until: world.now + .seconds(60)) { [self] in workers.allSatisfy(\.isOver) }
+    schedulers.stop()
+    world.run(until: world.now + .seconds(60)) { [self] in workers.allSatisfy(\.isOver) && schedulers.isOver }
     if !workers.allSatisfy(\.isOver) { accounts.violate("a worker does not end") }
+    if !schedulers.isOver { accounts.violate("a scheduler does not end") }
     accounts.checkPositions(position)
     var counts = accounts.counts
-    counts.checks += promises.checks + counting.checks + cluster.sharing.checks
+    counts.checks += promises.checks + counting.checks + cluster.sharing.checks + schedulers.checks + liveness.checks
     let report = Report(
       counts: counts, violations: accounts.violations, faults: faults, injected: injected,
       virtualTime: .microseconds(world.now), steps: world.steps, digest: world.trace.digest.value,
@@ -171,6 +181,8 @@ package final class Simulation: @unchecked Sendable {
       service.onLapse = { [accounts] in accounts.lapsed($0) }
     }
     SimulatedDevices(profile, services: services, frontEnd: caller, registry: registry).changeNext()
+    schedulers.start()
+    if !profile.losesRecords { liveness.watch() }
   }
 
   // Processes.
@@ -204,20 +216,29 @@ package final class Simulation: @unchecked Sendable {
 
   private func post() {
     let isBroadcast = world.happens(profile.broadcastShare)
-    post(to: isBroadcast ? .tag("news") : .user("user\(world.random(0...Int64(profile.users - 1)))"))
+    let audience: Audience =
+      isBroadcast ? .tag("news") : .user("user\(world.random(0...Int64(profile.users - 1)))")
+    guard world.happens(profile.scheduledShare) else { return post(to: audience) }
+    schedulers.schedule(request(to: audience, after: .milliseconds(world.random(1_000...20_000))))
+  }
+
+  private func request(to audience: Audience, after delay: Duration = .zero) -> SendRequest {
+    let hub = world.element(of: services)?.hub ?? .default
+    let send = SendRequest(
+      id: .timeOrdered(at: world.wall, using: &world.chance), hub: hub, acceptedAt: caller.now() + delay,
+      audience: audience, content: Content(message: Message(body: "hello")),
+      timeToLive: Int(world.random(profile.timesToLive)),
+      maximumPerSecond: audience.isBroadcast ? profile.maximumPerSecond : nil)
+    if audience.isBroadcast { operators.watch(BroadcastID(hub: hub, send: send.id)) }
+    return send
   }
 
   private func post(to audience: Audience) {
-    let hub = world.element(of: services)?.hub ?? .default
-    let send = SendRequest(
-      id: .timeOrdered(at: world.wall, using: &world.chance), hub: hub, acceptedAt: caller.now(), audience: audience,
-      content: Content(message: Message(body: "hello")), timeToLive: Int(world.random(profile.timesToLive)),
-      maximumPerSecond: audience.isBroadcast ? profile.maximumPerSecond : nil)
-    if audience.isBroadcast { operators.watch(BroadcastID(hub: hub, send: send.id)) }
+    let send = request(to: audience)
     accounts.post(send)
     let accounts = accounts
     let record = ProducerRecord(
-      topic: topics.sends, key: audience.recordKey(of: send.id, hub: hub), value: send.encoded())
+      topic: topics.sends, key: audience.recordKey(of: send.id, hub: send.hub), value: send.encoded())
     producer.submit([record]) { results in
       if case .success = results[0] { accounts.accept(send.id) }
     }
@@ -282,7 +303,9 @@ package final class Simulation: @unchecked Sendable {
     case .addWorker: if live.count < profile.workers * 2 { startWorker() }
     case .leaderLoss:
       cluster.elect(randomPartition(), after: length / 2)
-    case .registryOutage: registry.takeDown(for: length)
+    case .registryOutage:
+      accounts.troubled("registry", for: length)
+      registry.takeDown(for: length)
     case .registryFailOver: registry.failOver(after: length / 10)
     case .pause: operators.pause(for: length)
     case .cancellation: operators.cancel()
@@ -313,6 +336,7 @@ package final class Simulation: @unchecked Sendable {
       cluster.moveCoordinator(of: cluster.group(WorkerConfiguration().consumerGroup), after: length / 8)
     case .uncleanElection: cluster.elect(randomPartition(), after: length / 8, losing: Int(world.random(1...10)))
     case .retention: cluster.delete(Int(world.random(1...100)), of: randomPartition())
+    case .schedulerTrouble: schedulers.disturb(for: length)
     }
   }
 
@@ -358,6 +382,9 @@ package final class Simulation: @unchecked Sendable {
       worker.process.thaw()
       worker.process.goOn()
     }
+    schedulers.thaw()
+    // Some faults last for half a minute more, and deaths for a session.
+    liveness.quietSince = world.now + .seconds(profile.isStatic ? 150 : 75)
     registry.behaviour.failures = 0
     cluster.behaviour.doubt = 0
   }

@@ -46,6 +46,7 @@ final class WorkerProcess: @unchecked Sendable {
       audit: WorkerAudit(
         turned: { found, load in
           accounts.audited(name, found)
+          promises.turned(name, load)
           world.trace.sample(world.now, name, load)
         },
         stepped: { step in

@@ -30,6 +30,7 @@ struct RegistryState {
   private var holders: [Tag: RegistrationID] = [:]
   private var installed: [Tag: RegistrationID] = [:]
   var broadcasts: [BroadcastID: BroadcastState] = [:]
+  var schedule = ScheduleState()
   /// The end of the reservations of each push quota, in microseconds since 1970.
   private var quotas: [HubName: [Platform: Int64]] = [:]
 

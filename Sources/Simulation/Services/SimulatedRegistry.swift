@@ -89,7 +89,7 @@ final class SimulatedRegistry: @unchecked Sendable {
 }
 
 /// The registry as one process sees it.
-struct RegistryConnection: DeviceRegistry, BroadcastStore, PushQuotaStore {
+struct RegistryConnection: DeviceRegistry, BroadcastStore, PushQuotaStore, ScheduledSendStore {
   private let registry: SimulatedRegistry
   private let process: SimulatedProcess
   private let promises: Promises?
@@ -232,5 +232,35 @@ struct RegistryConnection: DeviceRegistry, BroadcastStore, PushQuotaStore {
   }
   func reserve(_ pushes: Int, of quota: PushQuota, at now: UnixTime) async throws -> UnixTime {
     try await change { $0.reserve(pushes, of: quota, at: now) }
+  }
+  // Scheduled sends.
+
+  func hold(_ sends: [ScheduledSend], within limit: ScheduledSendLimit, at now: UnixTime) async throws -> QuotaName? {
+    try await change { $0.schedule.hold(sends) }
+    return nil
+  }
+  func nextDue() async throws -> UnixTime? { try await ask { $0.state.schedule.nextDue } }
+  func takeDue(
+    _ limit: Int, for lease: LeaseID, until end: UnixTime, at now: UnixTime,
+    unreadable: @escaping @Sendable (HubName, SendID) -> Void
+  ) async throws -> [ScheduledSend] {
+    try await change { $0.schedule.takeDue(limit, for: lease, until: end, at: now) }
+  }
+  func finish(_ sends: [ScheduledSend], of lease: LeaseID, at now: UnixTime) async throws {
+    try await change { $0.schedule.finish(sends, of: lease) }
+  }
+  func release(_ sends: [ScheduledSend], of lease: LeaseID, until moment: UnixTime) async throws {
+    try await change { $0.schedule.release(sends, of: lease, until: moment) }
+  }
+  func control(_ send: SendID, hub: HubName, to state: ScheduledSend.State, at now: UnixTime) async throws
+    -> ScheduledSend?
+  {
+    try await change { $0.schedule.control(send, hub: hub, to: state) }
+  }
+  func scheduled(_ send: SendID, hub: HubName) async throws -> ScheduledSend? {
+    try await ask { $0.state.schedule.scheduled(send, hub: hub) }
+  }
+  func waiting(_ query: SendQuery) async throws -> [ScheduledSend] {
+    try await ask { $0.state.schedule.waiting(query) }
   }
 }

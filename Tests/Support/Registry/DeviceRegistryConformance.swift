@@ -15,7 +15,7 @@ package struct DeviceRegistryConformance: Sendable, CustomStringConvertible {
   /// All cases.
   package static let cases =
     WorkerRegistryConformance.cases.map { promise in Self(promise.description) { try await promise.check($0) } }
-    + directory + securePayloads + sendClaims + schedule + imports + callerQuotas + apiKeys + profiles
+    + directory + securePayloads + sendClaims + imports + callerQuotas + apiKeys + profiles
     + templateLookUps + hubTemplates + installationTemplates + tiles + trusted
 
   package let description: String
@@ -28,13 +28,13 @@ package struct DeviceRegistryConformance: Sendable, CustomStringConvertible {
   }
 }
 
-/// The part of the suite that concerns the registry as workers use it, and devices that register. The model of the
-/// simulation passes it too.
+/// The part of the suite that concerns the registry as workers and schedulers use it, and devices that register. The
+/// model of the simulation passes it too.
 package struct WorkerRegistryConformance: Sendable, CustomStringConvertible {
-  package typealias WorkerRegistry = DeviceRegistry & BroadcastStore & PushQuotaStore
+  package typealias WorkerRegistry = DeviceRegistry & BroadcastStore & PushQuotaStore & ScheduledSendStore
 
   /// All cases.
-  package static let cases = registering + ownership + resolving + paging + dropping + broadcasts + quotas
+  package static let cases = registering + ownership + resolving + paging + dropping + broadcasts + quotas + schedule
 
   package let description: String
   /// Records an issue for each failed expectation.

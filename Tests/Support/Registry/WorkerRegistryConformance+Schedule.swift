@@ -1,7 +1,7 @@
 import FanfareCore
 import Testing
 
-extension DeviceRegistryConformance {
+extension WorkerRegistryConformance {
   /// Scheduled sends.
   static let schedule: [Self] = [
     Self("due sends are leased oldest first, to one taker until the lease ends") { store in
@@ -134,7 +134,7 @@ extension DeviceRegistryConformance {
   ]
 
   private static func steer(
-    _ send: SendID, to state: ScheduledSend.State, in store: any Store, at now: UnixTime
+    _ send: SendID, to state: ScheduledSend.State, in store: any WorkerRegistry, at now: UnixTime
   ) async throws -> ScheduledSend.State? {
     try await store.control(send, hub: store.hub, to: state, at: now)?.state
   }
