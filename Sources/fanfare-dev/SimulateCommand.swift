@@ -13,7 +13,7 @@ struct SimulateCommand: AsyncParsableCommand {
       same history, byte for byte. It fails when a promise is broken, and names profile and seed.
       """)
 
-  private static let profiles = Profile.all.map(\.name).joined(separator: ", ")
+  private static let profiles = Profile.known.map(\.name).joined(separator: ", ")
   private static let kinds = Profile.Fault.allCases.map(\.rawValue).joined(separator: ", ")
   private static let scales = ScaleProfile.all.map(\.name).joined(separator: ", ")
 
@@ -23,7 +23,9 @@ struct SimulateCommand: AsyncParsableCommand {
     help: ArgumentHelp(
       "How long seeds are run, instead of their number; ends with a whole round.", valueName: "minutes"))
   var minutes: Int?
-  @Option(help: ArgumentHelp("The profile: \(Self.profiles); without it all of them.", valueName: "name"))
+  @Option(
+    help: ArgumentHelp(
+      "The profile: \(Self.profiles); without it all but the last \(Profile.rough.count).", valueName: "name"))
   var profile: String?
   @Option(
     help: ArgumentHelp(
@@ -55,13 +57,13 @@ struct SimulateCommand: AsyncParsableCommand {
   var withoutFaults: String?
   @Flag(help: "Looks for a smaller run for each one that breaks a promise, up to five minutes.") var shrink = false
   @Flag(help: "Ends with the first run that breaks a promise.") var stopAtFirst = false
-  @Flag(help: "Prints how often each step of a worker, and each fault in each phase, was reached.")
+  @Flag(help: "Prints how often each step of a worker, and each fault in each phase, was reached; runs all profiles.")
   var coverage = false
   @Option(help: ArgumentHelp("Writes a page that replays the run of one seed of one profile.", valueName: "file"))
   var page: String?
 
   func validate() throws {
-    guard profile == nil || Profile.all.contains(where: { $0.name == profile }) else {
+    guard profile == nil || Profile.known.contains(where: { $0.name == profile }) else {
       throw ValidationError("--profile: must be one of \(Self.profiles)")
     }
     guard scale == nil || scale == "costs" || ScaleProfile.all.contains(where: { $0.name == scale }) else {
@@ -110,7 +112,8 @@ struct SimulateCommand: AsyncParsableCommand {
   func run() async throws {
     if let scale { return try run(scale: scale) }
     try Self.restartWithFixedHashes()
-    let profiles = Profile.all.filter { profile == nil || $0.name == profile }.map(adapted)
+    let profiles = (profile == nil && !coverage ? Profile.all : Profile.known)
+      .filter { profile == nil || $0.name == profile }.map(adapted)
     let first = seed ?? .random(in: 0..<1 << 32)
     let end = minutes.map { ContinuousClock.now + .seconds(60 * $0) }
     var (seed, sum) = (first, SimulationSum())

@@ -140,11 +140,12 @@ final class Promises: @unchecked Sendable {
     guard let last = found.max(by: { $0.askedAt < $1.askedAt }) else {
       return violate("\(push.id) of \(send.id) goes to a device that was not looked up")
     }
-    // A look-up that takes longer counts when it is answered.
     let age = world.now - last.askedAt
-    let window = send.isBroadcast ? .seconds(4) : World.Time(limits.times.ownershipWindow)
-    // Workers count in whole milliseconds.
-    if age > window + .milliseconds(1), last.answeredAt + .milliseconds(1) < world.now {
+    let ownershipWindow = World.Time(limits.times.ownershipWindow)
+    let window = send.isBroadcast ? .seconds(4) : ownershipWindow
+    // A look-up that takes longer than the ownership window counts as asked that long before its answer. Workers count
+    // in whole milliseconds.
+    if age > window + .milliseconds(1), last.answeredAt - ownershipWindow + window + .milliseconds(1) < world.now {
       violate("\(push.id) of \(send.id) goes to a device that was looked up \(age / 1000) ms ago")
     }
     if profile.unregistersDead, let dead = calledDead[push.handle], last.askedAt > dead + Self.dropPatience {

@@ -33,6 +33,8 @@ final class Operators: @unchecked Sendable {
   }
 
   private func steer(_ broadcast: BroadcastID, _ state: BroadcastControl.State) {
+    // Whether the command has been carried out already is not known before its answer.
+    if state == .running { halts[broadcast] = nil }
     process.insist { [self] in
       let control = BroadcastControl(state, because: .caller)
       process.world.trace.note(process.world.now, "\(broadcast.send) is to be \(state)")

@@ -24,9 +24,15 @@ package struct Profile: Sendable {
   package var registryFailures = 0.0
   package var glitches = 0.0
   package var dead = 0.0
+  /// The share of devices whose service has another answer than to take a push, each device its own.
+  package var refusing = 0.0
+  /// How many devices must be refused in a row before the credential is, as far as workers know.
+  package var mostRefused = 200
   /// The changes of devices in a second: another user logs in, a new handle, or removal.
   package var moves = 0.0
   package var hubs = 1
+  /// How many of the hubs have devices, but no senders in the workers.
+  package var unservedHubs = 0
   /// How far the registry's standby is behind, which answers a share of the look-ups, and takes over after a fault.
   package var registryLag: Duration = .zero
   package var staleLookUps = 0.0
@@ -35,6 +41,9 @@ package struct Profile: Sendable {
   package var slowPushes = 0.0
   /// The quota of the second platform of each hub; nil: none.
   package var pushesPerMinute: Int?
+  /// How many devices a page of a broadcast has, and how many segments there are.
+  package var pageDevices = 200
+  package var segments = 3
   /// The rate of each broadcast; nil: none.
   package var maximumPerSecond: Int?
 
@@ -88,7 +97,7 @@ package struct Profile: Sendable {
 
   /// Whether the push services are in trouble in a run of this profile, so that first attempts wait.
   var disturbsServices: Bool {
-    !faults.isDisjoint(with: Self.serviceFaults.union([.cut])) || doubt > 0 || glitches > 0
+    !faults.isDisjoint(with: Self.serviceFaults.union([.cut])) || doubt > 0 || glitches > 0 || refusing > 0
   }
 
   /// Whether quotas are kept: clocks that step and lost reservations shift them.
@@ -108,12 +117,12 @@ package struct Profile: Sendable {
   }
 
   /// Within which time each send comes to its end; nil: within its life.
-  var longest: Duration? { faults.isEmpty && doubt == 0 && glitches == 0 ? .seconds(5) : nil }
+  var longest: Duration? { faults.isEmpty && doubt == 0 && glitches == 0 && refusing == 0 ? .seconds(5) : nil }
 
   /// Whether a push can be repeated in a run of this profile.
   package var mayRepeat: Bool { !faults.isSubset(of: [.restart, .addWorker, .coordinatorLoss]) || doubt > 0 }
 
-  /// All profiles, by name.
+  /// The profiles that run unless others are asked for.
   package static let all: [Profile] = [
     Profile("calm") { $0.duplicates = 0.05 },
     Profile(name: "calm-broadcasts", tagged: 600, broadcastShare: 0.01),
@@ -176,6 +185,41 @@ package struct Profile: Sendable {
       (profile.slowRequests, profile.slowPushes, profile.duplicates) = (0.01, 0.01, 0.02)
     },
   ]
+
+  /// Profiles that reach what the others do not: more trouble than a deployment ever has.
+  package static let rough: [Profile] = [
+    Profile("refusing-devices", faults: [.credentialExpiry, .goAway, .restart]) { profile in
+      (profile.refusing, profile.mostRefused, profile.doubt) = (0.4, 2, 0.02)
+      (profile.hubs, profile.unservedHubs, profile.timesToLive) = (3, 1, 10...3_000)
+      (profile.duration, profile.rate, profile.meanTimeBetweenFaults) = (.seconds(1_500), 2, .seconds(60))
+    },
+    Profile("hasty-operators", faults: [.pause, .cancellation]) { profile in
+      (profile.tagged, profile.rate, profile.broadcastShare) = (2_000, 5, 0.1)
+      (profile.pushesPerMinute, profile.slowRequests) = (1_200, 0.3)
+      profile.meanTimeBetweenFaults = .milliseconds(500)
+    },
+    Profile("storm", faults: Set(Fault.allCases).subtracting(Fault.losses), storm),
+    Profile("static-storm", faults: Set(Fault.allCases)) { profile in
+      storm(&profile)
+      profile.isStatic = true
+    },
+    Profile("tiny-pages", faults: Set(Fault.allCases)) { profile in
+      (profile.tagged, profile.rate, profile.broadcastShare) = (10_000, 5, 0.1)
+      (profile.pageDevices, profile.segments, profile.timesToLive) = (10, 1, 3...15)
+      (profile.meanTimeBetweenFaults, profile.slowRequests) = (.seconds(1), 0.5)
+    },
+  ]
+
+  package static let known = all + rough
+
+  /// As many faults and as much trouble as a deployment can bear.
+  private static func storm(_ profile: inout Profile) {
+    profile.meanTimeBetweenFaults = .seconds(2)
+    (profile.tagged, profile.broadcastShare, profile.hubs, profile.moves) = (3_000, 0.02, 2, 2)
+    (profile.doubt, profile.glitches, profile.dead, profile.refusing) = (0.01, 0.05, 0.02, 0.1)
+    (profile.registryFailures, profile.slowRequests, profile.slowPushes) = (0.02, 0.1, 0.05)
+    (profile.maximumPerSecond, profile.pushesPerMinute, profile.timesToLive) = (300, 6_000, 5...200)
+  }
 
   /// A profile without faults but these, with some changes.
   init(_ name: String, faults: Set<Fault> = [], _ change: (inout Profile) -> Void) {

@@ -28,7 +28,7 @@ package struct Shrinker {
     /// The options of `fanfare-dev simulate` that run it again.
     package var options: String {
       var options = "--profile \(profile.name) --seed \(seed)"
-      guard let usual = Profile.all.first(where: { $0.name == profile.name }) else { return options }
+      guard let usual = Profile.known.first(where: { $0.name == profile.name }) else { return options }
       if profile.duration != usual.duration { options += " --until \(profile.duration.components.seconds)" }
       if profile.rate != usual.rate { options += " --sends \(profile.rate)" }
       if profile.workers != usual.workers { options += " --workers \(profile.workers)" }

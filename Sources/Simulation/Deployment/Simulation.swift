@@ -28,6 +28,8 @@ package final class Simulation: @unchecked Sendable {
   private let cluster: SimulatedCluster
   private let registry: SimulatedRegistry
   private let services: [PushServiceModel]
+  /// Those of hubs that the workers have senders for.
+  private var served: [PushServiceModel] { Array(services.dropLast(2 * profile.unservedHubs)) }
   private let accounts: Accounts
   private let promises: Promises
   private let counting: Counting
@@ -139,7 +141,7 @@ package final class Simulation: @unchecked Sendable {
     // The sessions of members that have died end, and positions are committed.
     world.run(until: world.now + .seconds(60))
     let start = world.now
-    for user in 0..<profile.users { post(to: .user("user\(user)")) }
+    for user in 0..<profile.users { post(to: .user("user\(user)"), by: served) }
     world.run(until: start + .seconds(10)) { [accounts] in accounts.isSettled(since: start) }
     if !accounts.isSettled(since: start) { accounts.violate("a send takes more than 10 s, long after the last fault") }
   }
@@ -176,7 +178,7 @@ package final class Simulation: @unchecked Sendable {
       service.behaviour.doubt = profile.doubt
       service.behaviour.latency.slow = profile.slowPushes
       service.behaviour.glitches = profile.glitches
-      service.behaviour.dead = profile.dead
+      (service.behaviour.dead, service.behaviour.refusing) = (profile.dead, profile.refusing)
       service.onDelivery = { [accounts, name = service.name] in accounts.delivered($0, by: name) }
       service.onLapse = { [accounts] in accounts.lapsed($0) }
     }
@@ -200,7 +202,7 @@ package final class Simulation: @unchecked Sendable {
     workers.append(
       WorkerProcess(
         "worker\(started)", configuration, instance: instance, in: world, cluster: cluster, registry: registry,
-        services: services, topics: topics, accounts: accounts, promises: promises))
+        services: served, topics: topics, accounts: accounts, promises: promises))
   }
 
   // Sends.
@@ -222,8 +224,11 @@ package final class Simulation: @unchecked Sendable {
     schedulers.schedule(request(to: audience, after: .milliseconds(world.random(1_000...20_000))))
   }
 
-  private func request(to audience: Audience, after delay: Duration = .zero) -> SendRequest {
-    let hub = world.element(of: services)?.hub ?? .default
+  /// `services`: those whose hub it may be for; nil: all.
+  private func request(
+    to audience: Audience, by services: [PushServiceModel]? = nil, after delay: Duration = .zero
+  ) -> SendRequest {
+    let hub = world.element(of: services ?? self.services)?.hub ?? .default
     let send = SendRequest(
       id: .timeOrdered(at: world.wall, using: &world.chance), hub: hub, acceptedAt: caller.now() + delay,
       audience: audience, content: Content(message: Message(body: "hello")),
@@ -233,8 +238,8 @@ package final class Simulation: @unchecked Sendable {
     return send
   }
 
-  private func post(to audience: Audience) {
-    let send = request(to: audience)
+  private func post(to audience: Audience, by services: [PushServiceModel]? = nil) {
+    let send = request(to: audience, by: services)
     accounts.post(send)
     let accounts = accounts
     let record = ProducerRecord(
@@ -371,12 +376,12 @@ package final class Simulation: @unchecked Sendable {
     world.after(length) { service.become(.healthy) }
   }
 
-  /// Ends the outages of services and processes, the registry's failures, and doubt about Kafka's answers. The
-  /// services' own doubt, glitches and slow answers go on.
+  /// Ends the outages of services and processes, the services' doubt, glitches and refusals, the registry's failures and
+  /// slow answers, and doubt about Kafka's answers. The services' slow answers go on.
   private func heal() {
     for service in services {
       service.become(.healthy)
-      (service.behaviour.doubt, service.behaviour.glitches) = (0, 0)
+      (service.behaviour.doubt, service.behaviour.glitches, service.behaviour.refusing) = (0, 0, 0)
     }
     for worker in workers {
       worker.process.thaw()
@@ -385,7 +390,7 @@ package final class Simulation: @unchecked Sendable {
     schedulers.thaw()
     // Some faults last for half a minute more, and deaths for a session.
     liveness.quietSince = world.now + .seconds(profile.isStatic ? 150 : 75)
-    registry.behaviour.failures = 0
+    (registry.behaviour.failures, registry.behaviour.latency.slow) = (0, 0)
     cluster.behaviour.doubt = 0
   }
 }

@@ -75,8 +75,9 @@ final class WorkerProcess: @unchecked Sendable {
     (configuration.limits.maximumPushes, configuration.limits.maximumPushesPerSender) = (900, 500)
     configuration.broadcasts.maximumBroadcastPushesPerSender = 60
     configuration.broadcasts.undividedDevices = 100
-    configuration.broadcasts.pageDevices = 200
-    configuration.broadcasts.segments = 3
+    configuration.broadcasts.pageDevices = profile.pageDevices
+    (configuration.broadcasts.segments, configuration.broadcasts.mostSegments) = (profile.segments, profile.segments)
+    configuration.circuit.refusals = profile.mostRefused
     if let quota = profile.pushesPerMinute {
       for service in services where service.platform == .fcm {
         configuration.pushesPerMinute[service.hub] = [.fcm: quota]

@@ -33,6 +33,8 @@ final class PushServiceModel: @unchecked Sendable {
     var glitches = 0.0
     /// The share of devices that are gone.
     var dead = 0.0
+    /// The share of devices each of which has an answer of its own, other than to take the push.
+    var refusing = 0.0
   }
 
   /// After how long a sender gives up waiting.
@@ -88,6 +90,9 @@ final class PushServiceModel: @unchecked Sendable {
     if mode == .throttling, world.happens(0.8) { return .throttled(retryAfter: world.happens(0.5) ? 2 : nil) }
     if world.happens(behaviour.glitches) { return .failing }
     if Self.isGone(push.handle, of: behaviour.dead) { return .gone(since: world.wall) }
+    if let refusal = Self.refusal(of: push.handle, share: behaviour.refusing) {
+      return world.happens(0.15) ? .silence : refusal
+    }
     if push.expiresAt > world.wall { onDelivery(push) } else { onLapse(push) }
     return world.happens(behaviour.doubt) ? .silence : .accepted
   }
@@ -95,6 +100,16 @@ final class PushServiceModel: @unchecked Sendable {
   /// Whether the device with the handle is gone: always the same share of them.
   static func isGone(_ handle: String, of share: Double) -> Bool {
     share > 0 && Double(FNV1a.hash(handle.utf8) % 10_000) < share * 10_000
+  }
+
+  /// The answer that the device with the handle has to nearly every push, if it is one of the share.
+  private static func refusal(of handle: String, share: Double) -> ServiceAnswer? {
+    let answers: [ServiceAnswer] = [
+      .tooLarge, .malformed, .throttled(retryAfter: 2), .failing, .refused, .expired, .goAway, .silence,
+    ]
+    let hash = FNV1a.hash(handle.utf8)
+    guard Double((hash >> 16) % 10_000) < share * 10_000 else { return nil }
+    return answers[Int((hash >> 40) % UInt64(answers.count))]
   }
 }
 

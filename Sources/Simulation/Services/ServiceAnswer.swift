@@ -6,6 +6,10 @@ import PushServices
 enum ServiceAnswer: Hashable {
   case accepted
   case gone(since: UnixTime)
+  /// 413: this push is too large.
+  case tooLarge
+  /// 400: the request is not one.
+  case malformed
   /// 429, with the seconds of a `Retry-After` if there is one.
   case throttled(retryAfter: Int?)
   /// 503.
@@ -38,6 +42,8 @@ enum ServiceAnswer: Hashable {
     let (status, reason): (Int, String) =
       switch self {
       case .gone: (410, "Unregistered")
+      case .tooLarge: (413, "PayloadTooLarge")
+      case .malformed: (400, "BadMessageId")
       case .throttled: (429, "TooManyRequests")
       case .unavailable: (503, "ServiceUnavailable")
       case .failing: (500, "InternalServerError")
@@ -54,6 +60,8 @@ enum ServiceAnswer: Hashable {
     let (status, code): (Int, String) =
       switch self {
       case .gone: (404, "UNREGISTERED")
+      case .tooLarge: (413, "")
+      case .malformed: (400, "INVALID_ARGUMENT")
       case .throttled: (429, "QUOTA_EXCEEDED")
       case .unavailable: (503, "UNAVAILABLE")
       case .failing: (500, "INTERNAL")

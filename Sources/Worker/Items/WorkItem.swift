@@ -82,7 +82,7 @@ struct WorkItem: Sendable {
   /// The number of items that this slot has had.
   private(set) var generation: UInt32 = 0
   private(set) var phase = Phase.vacant {
-    didSet { if let observe { observe(step(from: oldValue, to: phase)) } }
+    didSet { if let observe, phase != oldValue { observe(step(from: oldValue, to: phase)) } }
   }
   private(set) var kind = Kind.send
   /// Whether its pushes wait in the broadcasts' lane.

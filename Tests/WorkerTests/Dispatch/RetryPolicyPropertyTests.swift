@@ -50,28 +50,6 @@ struct RetryPolicyPropertyTests {
     }
   }
 
-  /// What a worker can decide is in the table by which simulations count, and all of the table can be decided.
-  @Test func tableOfOutcomesIsThatOfThePolicy() {
-    let histories = [
-      History(attempts: 1), History(attempts: 4, quickRetries: 3, hasReauthenticated: true),
-      History(attempts: 8, quickRetries: 3, waits: 3, hasReauthenticated: true, contradictions: 3),
-    ]
-    var steps: Set<WorkerStep> = []
-    for verdict in PushOutcome.Verdict.allCases {
-      for var history in histories {
-        for (wasUnanswered, isAlone) in [(false, false), (true, false), (false, true)] {
-          history.wasUnanswered = wasUnanswered || verdict == .unknown
-          for remaining in [Duration.milliseconds(1), .seconds(3600)] {
-            let decision = RetryPolicy().decide(
-              PushOutcome(verdict), on: .apns, history: history, remaining: remaining, jitter: 0.5, isAlone: isAlone)
-            steps.insert(.outcome(verdict, decision.action))
-          }
-        }
-      }
-    }
-    #expect(steps == Set(WorkerStep.outcomes.map(\.step)))
-  }
-
   /// Any outcome after any history, however unlikely.
   @Test(arguments: UInt64(1)...4) func verdictMeansTheSameWhateverCameBefore(seed: UInt64) {
     var generator = SplitMix64(seed: seed)
