@@ -137,9 +137,10 @@ package final class Consumer: Sendable {
   /// of any partition from any member: an application that has stood still for longer than the time for a rebalance
   /// would put its old position over that of the next owner.
   ///
-  /// Bounded by ``ConsumerConfiguration/commitTimeout``. Before this throws `rebalancing`, `timedOut` or `unreachable`,
-  /// it keeps the offsets for ``kept(_:)``, unless it keeps none, which can take half as long again, and twice as long if ``committed(_:)``
-  /// has not answered for a partition; so go on committing while the group is rebalancing.
+  /// Bounded by ``ConsumerConfiguration/commitTimeout``. With ``ConsumerConfiguration/keepsInterimOffsets``, before this
+  /// throws `rebalancing`, `timedOut` or `unreachable`, it keeps the offsets for ``kept(_:)``. That can take half as long
+  /// again, and twice as long if ``committed(_:)`` has not answered for a partition; so go on committing while the group
+  /// is rebalancing.
   ///
   /// - Throws: `rebalancing`, `timedOut`, `unreachable`, `messageTooLarge` for too much metadata, `closed`.
   package func commit(_ offsets: [PartitionOffset]) async throws(RDKafkaError) {

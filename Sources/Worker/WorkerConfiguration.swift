@@ -31,8 +31,7 @@ package struct WorkerConfiguration: Sendable {
     package var maximumBytes = 4 << 20
     /// The most devices of sends being dispatched.
     /// Checked before a look-up, so one batch of look-ups may exceed it, and so may deferred records that come back:
-    /// `maximumBytes` bounds them. With retry topics,
-    /// pages of paused broadcasts keep a quarter of it at most.
+    /// `maximumBytes` bounds them. With retry topics, pages of paused broadcasts keep a quarter of it at most.
     package var maximumDevices = 200_000
     /// The most pushes in flight, on all platforms together.
     package var maximumPushes = 10_000

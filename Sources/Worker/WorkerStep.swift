@@ -11,7 +11,7 @@ package enum WorkerStep: Hashable, Sendable {
   case item(Item, from: ItemPhase, to: ItemPhase?)
   /// A device changes its phase; nil: it is not in memory, before its item knows it and after its item is done with it.
   case device(from: DevicePhase?, to: DevicePhase?)
-  /// What the retry policy decides on an outcome.
+  /// The retry policy's decision on an outcome.
   case outcome(PushOutcome.Verdict, RetryPolicy.Action)
 
   /// A step and the events that lead to it.
@@ -78,7 +78,7 @@ package enum WorkerStep: Hashable, Sendable {
     (.device(from: .resting, to: nil), "its item is given up"),
   ]
 
-  /// What follows from an outcome. During an outage a push that is to be repeated is deferred instead.
+  /// The decisions on outcomes. During an outage a push that is to be repeated is deferred instead.
   package static let outcomes: [Row] = [
     (.outcome(.accepted, .finish(.delivered)), "always"),
     (.outcome(.rejected, .finish(.rejected)), "always"),

@@ -2,7 +2,7 @@ import FanfareCore
 
 /// How often each deferred part of a send was written to a retry topic, and copied back.
 ///
-/// It may come back once for each time that it was written, and once more for each copy that Kafka has not acknowledged.
+/// It may come back once for each time that it was written, and again for each copy that Kafka has not acknowledged.
 struct Returns {
   /// A copy: which process made it, and when.
   struct Copy {

@@ -247,8 +247,8 @@ package final class Simulation: @unchecked Sendable {
     producer.submit([record]) { results in
       if case .success = results[0] { accounts.accept(send.id) }
     }
-    guard world.happens(profile.duplicates) else { return }
-    // A caller that has not seen the answer posts the send again.
+    // A caller that has not seen the answer posts the send again; not at the end, when the workers are about to end.
+    guard services == nil, world.happens(profile.duplicates) else { return }
     caller.after(world.random(0...World.Time.seconds(5))) { [producer] in
       accounts.repeated(send.id)
       producer.submit([record]) { _ in }
@@ -376,8 +376,8 @@ package final class Simulation: @unchecked Sendable {
     world.after(length) { service.become(.healthy) }
   }
 
-  /// Ends the outages of services and processes, the services' doubt, glitches and refusals, the registry's failures and
-  /// slow answers, and doubt about Kafka's answers. The services' slow answers go on.
+  /// Ends the outages of services and processes, the services' doubt, glitches and refusals, the registry's failures
+  /// and slow answers, and doubt about Kafka's answers. The services' slow answers go on.
   private func heal() {
     for service in services {
       service.become(.healthy)

@@ -10,8 +10,8 @@ import FanfareCore
 /// repeats each question to the store until it is answered, after a growing delay. A deferred record of a page that has
 /// come back is *returned* until its turn; then it is an open page whose devices are known.
 ///
-/// Invariants: `walks` holds exactly the walks of the segments' items, `pages` exactly the pages of the pages' items;
-/// at most `mostSurveys` surveys are open.
+/// Invariants: `walks` holds exactly the walks of the segments' items, `pages` exactly the pages of the items of pages
+/// and of returned records whose turn has come; at most `mostSurveys` surveys are open.
 struct BroadcastWalker: Sendable {
   /// How many audiences are surveyed at a time.
   static let mostSurveys = 4

@@ -1,10 +1,10 @@
 import FanfareCore
 
-/// A page of a broadcast in work: a fixed slice of the registration ids, walked in the order of the ids, or the devices of
-/// a deferred record.
+/// A page of a broadcast in work: a fixed slice of the registration ids, walked in the order of the ids, or the devices
+/// of a deferred record that has come back.
 ///
-/// *Running* ⇄ *paused*: its devices are taken out of their queues. *Paused* → *leaving*: room is short, and its
-/// devices are deferred. Both become *running* again after the pause. Any → *cut*: its broadcast was cancelled, and it
+/// *Running* ⇄ *paused*: its devices are taken out of their queues. *Paused* → *leaving*: room is short, or it is a
+/// deferred record, and its devices are deferred. Both become *running* again after the pause. Any → *cut*: its broadcast was cancelled, and it
 /// ends with the devices that have been pushed to.
 struct OpenPage: Sendable {
   enum State: Sendable {

@@ -35,9 +35,9 @@ struct ReturnedRecords: Sendable {
     bytes += waiting.bytes
   }
 
-  /// Takes out the next record of a broadcast whose turn it may be; nil: none.
-  mutating func popNext(where mayHaveTurn: (BroadcastID) -> Bool) -> Waiting? {
-    guard let index = broadcasts.firstIndex(where: mayHaveTurn) else { return nil }
+  /// Takes out the oldest record of the next broadcast for whose oldest record that holds; nil: none.
+  mutating func popNext(where mayHaveTurn: (Waiting) -> Bool) -> Waiting? {
+    guard let index = broadcasts.firstIndex(where: { queues[$0]?.first.map(mayHaveTurn) == true }) else { return nil }
     let broadcast = broadcasts.remove(at: index)
     guard let next = queues[broadcast]?.popFirst() else { return nil }
     if queues[broadcast]?.isEmpty == true { queues[broadcast] = nil } else { broadcasts.append(broadcast) }
@@ -46,15 +46,15 @@ struct ReturnedRecords: Sendable {
     return next
   }
 
-  /// Takes out all records to which that applies.
+  /// Takes out all records to which that applies; asks once for each.
   mutating func remove(where isToLeave: (Waiting) -> Bool) -> [Waiting] {
     var leaving: [Waiting] = []
     for broadcast in broadcasts {
-      let going = queues[broadcast]?.filter(isToLeave) ?? []
-      guard !going.isEmpty else { continue }
-      leaving += going
-      queues[broadcast]?.removeAll(where: isToLeave)
-      if queues[broadcast]?.isEmpty == true { queues[broadcast] = nil }
+      var staying: Deque<Waiting> = []
+      for next in queues[broadcast] ?? [] {
+        if isToLeave(next) { leaving.append(next) } else { staying.append(next) }
+      }
+      queues[broadcast] = staying.isEmpty ? nil : staying
     }
     broadcasts.removeAll { queues[$0] == nil }
     count -= leaving.count

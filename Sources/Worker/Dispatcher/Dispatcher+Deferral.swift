@@ -265,6 +265,10 @@ extension Dispatcher {
         guard isStuck, now.wall + shortest < items[slot].expiresAt else { continue }
         deferDevice(slot, index, for: shortest)
       }
+      // A deferred record that has come back with more devices than it can push to in that time.
+      if broadcasts[page: slot]?.isReturned == true, now.wall + shortest < items[slot].expiresAt {
+        takeRest(of: slot, deferredFor: shortest)
+      }
     }
   }
 }

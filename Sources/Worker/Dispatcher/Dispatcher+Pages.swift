@@ -65,8 +65,8 @@ extension Dispatcher {
     deferPaused(slot)
   }
 
-  /// Defers the devices of leaving pages that have since been answered or looked up, and those of deferred records whose
-  /// turn is far away: the positions of their partitions stand still.
+  /// Defers the devices of leaving pages that have since been answered or looked up, and those of deferred records
+  /// whose turn is far away: the positions of their partitions stand still.
   mutating func deferLeavingPages() {
     let soon = now.wall + configuration.times.longestRest
     for ticket in broadcasts.openPages where items.isCurrent(ticket) {
@@ -88,15 +88,23 @@ extension Dispatcher {
   private mutating func deferRest(of slot: Int, for delay: Duration) {
     for index in items[slot].devices.indices {
       switch items[slot].devices[index].phase {
-      case .queued, .resting: deferDevice(slot, index, for: delay)
+      case .queued: deferDevice(slot, index, for: delay)
+      case .resting:
+        deferDevice(slot, index, for: max(delay, .milliseconds(items[slot].devices[index].due - now.uptime)))
       case .checking, .inFlight, .done, .deferred, .withdrawn: break
       }
     }
+    takeRest(of: slot, deferredFor: delay)
+  }
+
+  /// Defers the devices of a page that it has not taken yet.
+  mutating func takeRest(of slot: Int, deferredFor delay: Duration) {
     guard let count = broadcasts[page: slot]?.waiting, count > 0 else { return }
     take(count, slot, deferredFor: delay)
   }
 
-  /// Looks up the next devices of a page, pushes to those found, at most `limit` (nil: all), and ends an exhausted page.
+  /// Looks up the next devices of a page, pushes to those found (nil: all; otherwise at most `limit`), and ends an
+  /// exhausted page.
   mutating func goOn(_ slot: Int, limit: Int?) {
     guard let page = broadcasts[page: slot], let send = items[slot].send else { return }
     if page.waiting > 0, now.uptime - page.checkedAt > Self.freshness {

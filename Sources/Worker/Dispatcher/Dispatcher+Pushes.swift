@@ -88,7 +88,7 @@ extension Dispatcher {
     case .failure(let outcome): return judge(ticket, outcome)
     }
     // A broadcast counts as dispatched when it is planned, not once for each page.
-    if items[slot].submit(index, at: now), !items[slot].isPage || items[slot].resumed?.parts == 1 {
+    if items[slot].submit(index, at: now), !items[slot].isPage {
       effects.tallies.dispatched.append(items[slot].hub)
     }
     if items[slot].isTraced { traces.pushed(slot, on: table.platform(ofSender: sender), at: now.wall) }

@@ -22,10 +22,10 @@ extension Dispatcher {
   mutating func readmit() {
     guard broadcasts.takeNews() else { return }
     let controls = broadcasts.controls
-    let free = broadcasts.returned.remove { next in
+    while let next = broadcasts.returned.popNext(where: { next in
       controls[next.retry.broadcast].map { $0 != .running || !next.isOfPage } ?? false
-    }
-    for next in free where items.isResolving(next.ticket) {
+    }) {
+      guard items.isResolving(next.ticket) else { continue }
       let control = controls[next.retry.broadcast]
       if control == .paused, now.wall < next.expiresAt {
         deferAgain(next)
@@ -36,11 +36,13 @@ extension Dispatcher {
       }
     }
     // One may wait, however large it is.
-    var (room, count) = (configuration.limits.maximumBytes / 4, 0)
-    guard broadcasts.returned.bytes > room else { return }
+    var (bytes, records) = (configuration.limits.maximumBytes / 4, configuration.limits.maximumRecords / 4)
+    guard broadcasts.returned.bytes > bytes || broadcasts.returned.count > records else { return }
+    var isFirst = true
     deferAgain { next in
-      (room, count) = (room - next.bytes, count + 1)
-      return room < 0 && count > 1
+      (bytes, records) = (bytes - next.bytes, records - 1)
+      defer { isFirst = false }
+      return (bytes < 0 || records < 0) && !isFirst
     }
   }
 
@@ -80,9 +82,13 @@ extension Dispatcher {
     hold(retry, in: slot)
     items[slot].readmit()
     items[slot].follow(broadcasts.rates[retry.broadcast])
+    // Those of a cancelled broadcast all end with the page.
+    let isCut = broadcasts.controls[retry.broadcast] == .cancelled
     var (ready, others): ([DeviceProgress], [DeviceProgress]) = ([], [])
     for device in devices(of: retry, in: slot, rest: deferral.longestRest(isBroadcast: true)) {
-      let isReady = device.isOpen && device.sender >= 0 && lanes[device.sender].mayPush(at: now)
+      let isReady =
+        isCut
+        ? device.phase != .done : device.isOpen && device.sender >= 0 && lanes[device.sender].mayPush(at: now)
       if isReady { ready.append(device) } else { others.append(device) }
     }
     items.dispatch(slot, others, isBroadcast: next.isOfPage)

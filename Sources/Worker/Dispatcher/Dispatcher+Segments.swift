@@ -131,7 +131,9 @@ extension Dispatcher {
 
   private mutating func openReturned(behind turns: PageTurns) -> Ticket? {
     let controls = broadcasts.controls
-    while let next = broadcasts.returned.popNext(where: { controls[$0] == .running && !turns.slow.contains($0) }) {
+    while let next = broadcasts.returned.popNext(where: { next in
+      controls[next.retry.broadcast] == .running && !turns.slow.contains(next.retry.broadcast)
+    }) {
       if items.isResolving(next.ticket) { return readmit(next) }
     }
     return nil

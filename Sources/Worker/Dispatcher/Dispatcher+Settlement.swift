@@ -56,7 +56,9 @@ extension Dispatcher {
     let traceparent = items[slot].isTraced ? traces.traceparent(of: slot) : nil
     var isDeferred = false
     for number in 0..<pieces.count {
-      let devices = items[slot].devices[pieces[number]]
+      var devices = items[slot].devices[pieces[number]]
+      // No push was sent to them, so they have no result.
+      if items[slot].kind == .readmitted { devices.removeAll { $0.phase == .withdrawn } }
       part.part = resumed?.part ?? number
       if devices.contains(where: { $0.phase == .deferred }) {
         isDeferred = true
@@ -68,7 +70,7 @@ extension Dispatcher {
         let status = StatusRecord(
           of: send, as: state, part,
           devices: devices.count == 1 || items[slot].isBroadcast
-            ? devices.filter { $0.phase != .withdrawn }.map { $0.result } : devices.map { $0.timedResult(at: now) },
+            ? devices.map { $0.result } : devices.map { $0.timedResult(at: now) },
           at: now.wall, traceparent: traceparent, times: items[slot].times)
         produceStatus(status, for: slot)
       }

@@ -57,8 +57,8 @@ package struct PumpPolicy: Sendable {
 
 /// Copies the records of one topic to the sends topic.
 ///
-/// A record's offset settles when its copy is acknowledged, and is committed as a worker's are (`PartitionTracker`), so no
-/// record is lost, and the next owner of a partition copies those again that no commit covers. Workers recognise such
+/// A record's offset settles when its copy is acknowledged, and is committed as a worker's are (`PartitionTracker`). So
+/// no record is lost, and the next owner of a partition copies those again that no commit covers. Workers recognise such
 /// copies by the record's identity, those of a retry topic not across a rebalance.
 /// No record stops the topic: one that Kafka will never take becomes a dead letter, and a dead letter that is too large
 /// becomes one without key and value.

@@ -59,9 +59,9 @@ package struct HeldRecord: Sendable {
 /// The pump's decisions: which records are held, due or settled, and which positions to commit.
 ///
 /// A record is *held* until it is due, then its copy is *outstanding* until Kafka acknowledges it; a refused copy is
-/// held for another second. Its offset settles with the acknowledgement, in whatever order. A record that the sends topic will never take
-/// is *condemned*: dead-lettered instead of copied. In the order of the topic all held records are due as soon as no
-/// copy is outstanding.
+/// held for another second. Its offset settles with the acknowledgement, in whatever order. A record that the sends
+/// topic will never take is *condemned*: dead-lettered instead of copied. In the order of the topic all held records are
+/// due as soon as no copy is outstanding.
 struct PumpState {
   /// The actions of one step.
   struct Effects {

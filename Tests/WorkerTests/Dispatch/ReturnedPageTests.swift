@@ -54,6 +54,54 @@ struct ReturnedPageTests {
     return desk
   }
 
+  /// Another record of the same broadcast.
+  private func next(_ desk: inout Desk, to record: RetryRecord, devices: Int) -> RetryRecord {
+    let other = StoppedRoomTests.page(&desk, number: record.part + 1, devices: devices)
+    return RetryRecord(
+      send: record.send, part: record.part + 1, parts: record.parts, attempt: record.attempt, deferrals: 1,
+      devices: other.devices)
+  }
+
+  @Test func largeRecordsOfOneBroadcastWaitOneAtATime() {
+    var desk = Desk(retryDelays: [2, 15]) { $0.limits.maximumBytes = 40_000 }
+    desk.answersQuestions = false
+    let first = StoppedRoomTests.page(&desk, devices: 80)
+    let records = [first, next(&desk, to: first, devices: 80)]
+    desk.deliver(records.map { $0.encoded(at: desk.wall) })
+    desk.turn()
+    #expect(desk.awaitingTurn == 1 && desk.retries.count == 1)
+    desk.answersQuestions = true
+    desk.answerQuestions()
+    #expect(desk.pushes.count == 80 && desk.awaitingTurn == 0)
+  }
+
+  /// `after`: of the second record's devices.
+  @Test(arguments: [1, 50], [Duration.zero, .seconds(60)])
+  func cancelledRecordEndsAtOnceWithoutResultsOfWithdrawnDevices(parts: Int, after: Duration) {
+    var desk = Desk(retryDelays: [2, 15])
+    let due = StoppedRoomTests.page(&desk, parts: parts, devices: 2)
+    let later = StoppedRoomTests.page(&desk, number: 1, devices: 2, after: after)
+    let record = RetryRecord(
+      send: due.send, part: 0, parts: parts, attempt: due.attempt, deferrals: 1, devices: due.devices + later.devices)
+    desk.broadcasts.controls[record.broadcast] = BroadcastControl(.cancelled, because: .caller)
+    deliver(record, to: &desk)
+    desk.turn()
+    #expect(desk.pushes.isEmpty && desk.retries.isEmpty && desk.held.records == 0)
+    #expect(desk.statuses.map(\.state) == [.cancelled] && desk.statuses.allSatisfy { $0.devices.isEmpty })
+  }
+
+  @Test func returnedRecordIsDeferredWhenItsPartitionIsGivenBack() throws {
+    var desk = Desk(retryDelays: [2, 15]) { $0.broadcasts.maximumBroadcastPushesPerSender = 10 }
+    deliver(StoppedRoomTests.page(&desk, devices: 60), to: &desk)
+    let begun = desk.pushes.count
+    #expect(begun < 60)
+    desk.revoke()
+    desk.answerAll(Self.accepted)
+    desk.answerAll(from: begun, Self.accepted)
+    let record = try RetryRecord.decode(try #require(desk.retries.last).value[...], recordTime: desk.wall)
+    #expect(desk.retries.count == 1 && record.devices.count == 60 && desk.position == 1)
+  }
+
   @Test func recordWithoutSlotIsDeferredAgain() throws {
     var desk = crowded()
     for _ in 0..<9 { desk.advance(.seconds(1)) }
