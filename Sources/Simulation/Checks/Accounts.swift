@@ -68,6 +68,8 @@ package final class Accounts: @unchecked Sendable {
   private var latest: [String: Int64] = [:]
   /// When a process died, froze, was cut off or gave partitions away, and until when its commits may have failed.
   private var troubles: [String: [ClosedRange<World.Time>]] = [:]
+  /// When each process was told to end.
+  private var ends: [String: World.Time] = [:]
   /// Whether first attempts are in the order of the log: not while a push service is in trouble.
   private let keepsOrder: Bool
   /// The longest time from post to end, in microseconds.
@@ -219,7 +221,9 @@ package final class Accounts: @unchecked Sendable {
       || former.contains { copy in
         // The commit is due within a second, and no group takes it while it forms.
         let committed = max(retriesTakeCommits(copy.time), retriesTakeCommits(copy.time + .seconds(1)))
+        // A pump that is told to end waits for its group only for a moment.
         return isTroubled(copy.process, between: copy.time, and: committed)
+          || ends[copy.process].map { $0 <= committed } == true
       }
     if !mayRepeat { violate("a deferred part of \(retry.send.id) is copied back twice") }
   }
@@ -350,6 +354,9 @@ package final class Accounts: @unchecked Sendable {
       }
     }
   }
+
+  /// A process is told to end.
+  func ends(_ process: String) { ends[process] = ends[process] ?? world.now }
 
   /// A process is in trouble for a while: others may repeat what it did shortly before, and since.
   func troubled(_ process: String, for time: World.Time = 0) {

@@ -144,8 +144,9 @@ final class Promises: @unchecked Sendable {
     let ownershipWindow = World.Time(limits.times.ownershipWindow)
     let window = send.isBroadcast ? .seconds(4) : ownershipWindow
     // A look-up that takes longer than the ownership window counts as asked that long before its answer. Workers count
-    // in whole milliseconds.
-    if age > window + .milliseconds(1), last.answeredAt - ownershipWindow + window + .milliseconds(1) < world.now {
+    // in whole milliseconds, and hand over a moment after they have decided.
+    let tolerance = World.Time.milliseconds(2)
+    if age > window + tolerance, last.answeredAt - ownershipWindow + window + tolerance < world.now {
       violate("\(push.id) of \(send.id) goes to a device that was looked up \(age / 1000) ms ago")
     }
     if profile.unregistersDead, let dead = calledDead[push.handle], last.askedAt > dead + Self.dropPatience {

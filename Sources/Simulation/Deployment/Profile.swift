@@ -120,13 +120,13 @@ package struct Profile: Sendable {
   var longest: Duration? { faults.isEmpty && doubt == 0 && glitches == 0 && refusing == 0 ? .seconds(5) : nil }
 
   /// Whether a push can be repeated in a run of this profile.
-  package var mayRepeat: Bool { !faults.isSubset(of: [.restart, .addWorker, .coordinatorLoss]) || doubt > 0 }
+  package var mayRepeat: Bool { !faults.isSubset(of: [.restart, .addWorker]) || doubt > 0 }
 
   /// The profiles that run unless others are asked for.
   package static let all: [Profile] = [
     Profile("calm") { $0.duplicates = 0.05 },
     Profile(name: "calm-broadcasts", tagged: 600, broadcastShare: 0.01),
-    Profile("restarts", faults: [.restart, .addWorker, .coordinatorLoss]) { profile in
+    Profile("restarts", faults: [.restart, .addWorker]) { profile in
       (profile.tagged, profile.broadcastShare, profile.glitches) = (400, 0.005, 0.05)
       (profile.meanTimeBetweenFaults, profile.slowPushes) = (.seconds(3), 0.05)
     },

@@ -303,6 +303,7 @@ package final class Simulation: @unchecked Sendable {
       trouble(worker, for: length)
       worker?.process.stall(for: length)
     case .restart:
+      if let worker { accounts.ends(worker.process.name) }
       worker?.stop()
       world.after(length / 4) { [self] in replace(worker) }
     case .addWorker: if live.count < profile.workers * 2 { startWorker() }
