@@ -117,7 +117,11 @@ package struct Profile: Sendable {
   }
 
   /// Within which time each send comes to its end; nil: within its life.
-  var longest: Duration? { faults.isEmpty && doubt == 0 && glitches == 0 && refusing == 0 ? .seconds(5) : nil }
+  var longest: Duration? {
+    guard faults.isEmpty, doubt == 0, glitches == 0, refusing == 0 else { return nil }
+    // Three seconds of it are the time in which the group forms.
+    return .seconds(broadcastShare > 0 ? 8 : 5)
+  }
 
   /// Whether a push can be repeated in a run of this profile.
   package var mayRepeat: Bool { !faults.isSubset(of: [.restart, .addWorker]) || doubt > 0 }
