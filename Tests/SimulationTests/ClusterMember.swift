@@ -11,6 +11,8 @@ final class ClusterMember: Sendable {
     var ends: [TopicPartition: Int64] = [:]
     /// How often partitions were assigned, revoked or lost.
     var changes = 0
+    /// How often it was told its new partitions, if only that there are none.
+    var assignments = 0
     /// The error that has ended it.
     var failure: RDKafkaError?
     var hasEnded = false
@@ -56,6 +58,7 @@ final class ClusterMember: Sendable {
       case .assigned(let partitions, let rebalance):
         seen.owned.formUnion(partitions)
         if !partitions.isEmpty { seen.changes += 1 }
+        seen.assignments += 1
         rebalance.complete()
       case .revoked(let partitions, let rebalance), .lost(let partitions, let rebalance):
         seen.owned.subtract(partitions)
