@@ -48,7 +48,7 @@ final class Scheduling: @unchecked Sendable {
     if process.now() < held.due, !isTroubled { violate("\(id) is produced by \(process.name) before its time") }
     let holder = registry.state.schedule.lease(of: id, hub: held.hub).flatMap { leases[$0] }
     if holder != process.name, !isTroubled {
-      violate("\(id) is produced by \(process.name), and leased by \(holder ?? "nobody")")
+      violate("\(id) is produced by \(process.name), and leased by \(holder ?? "no process")")
     }
     if let former = held.production {
       accounts.repeated(id)

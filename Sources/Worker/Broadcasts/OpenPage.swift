@@ -4,8 +4,8 @@ import FanfareCore
 /// of a deferred record that has come back.
 ///
 /// *Running* ⇄ *paused*: its devices are taken out of their queues. *Paused* → *leaving*: room is short, or it is a
-/// deferred record, and its devices are deferred. Both become *running* again after the pause. Any → *cut*: its broadcast was cancelled, and it
-/// ends with the devices that have been pushed to.
+/// deferred record, and its devices are deferred. Both become *running* again after the pause. Any → *cut*: its
+/// broadcast was cancelled, and it ends with the devices that have been pushed to.
 struct OpenPage: Sendable {
   enum State: Sendable {
     case running
