@@ -26,20 +26,16 @@ package final class Accounts: @unchecked Sendable {
     /// When it was posted, and when it had its end, in microseconds since the world began.
     var postedAt: World.Time = 0
     var concludedAt: World.Time?
-    /// Whether a part of it was deferred: from then on younger sends wait for it only while one worker owns both.
-    var wasDeferred = false
     /// Whether a part of it was deferred or came back after its end: others may have taken over the send in the
     /// meantime.
     var mayReturn = false
-    /// When a part of it was deferred, and by which process: if that dies before a commit, another one dispatches the
-    /// send beside the deferred part.
+    /// When parts of it were deferred, and by which processes: if one dies before a commit, another one dispatches the
+    /// send beside the deferred part. From the first on younger sends wait for it only while one worker owns both.
     var deferrals: [(at: World.Time, by: String)] = []
     /// When it last got a status record, and from which process: a dispatch that repeats it has one of its own.
     var status: (at: World.Time, by: String)?
     /// Whether a log has lost a record of it, so that it need not end.
     var isExcused = false
-    /// When a part of it was first deferred.
-    var deferredAt: World.Time?
     /// Its place in the log, once it has one.
     var place: Int64?
   }
@@ -66,10 +62,7 @@ package final class Accounts: @unchecked Sendable {
   private var handOvers: [PushID: (process: String, at: World.Time)] = [:]
   /// By handle and user: the place in the log of the latest send whose push was first handed over.
   private var latest: [String: Int64] = [:]
-  /// When a process died, froze, was cut off or gave partitions away, and until when its commits may have failed.
-  private var troubles: [String: [ClosedRange<World.Time>]] = [:]
-  /// When each process was told to end.
-  private var ends: [String: World.Time] = [:]
+  private var troubles = Troubles()
   /// Whether first attempts are in the order of the log: not while a push service is in trouble.
   private let keepsOrder: Bool
   /// The longest time from post to end, in microseconds.
@@ -78,8 +71,6 @@ package final class Accounts: @unchecked Sendable {
   private(set) var slowestSingle: World.Time = 0
   /// The partitions that have lost records, and where those ended that have lost their end.
   private var losses: (partitions: Set<TopicPartition>, ends: [TopicPartition: Int64]) = ([], [:])
-  /// Until when any process was in trouble last.
-  private var lastTrouble: World.Time = -1
   /// Repeated pushes of sends of which nothing was deferred.
   private var unexcused = 0
   private(set) var violations: [Violation] = []
@@ -107,9 +98,6 @@ package final class Accounts: @unchecked Sendable {
 
   /// How long a send to one user takes at most without faults, whatever broadcasts are in progress.
   static let singlePatience: World.Time = .milliseconds(500)
-  /// The longest time from the end of a send to the commit that covers it, in microseconds.
-  static let commitPatience: World.Time = .seconds(3)
-
   /// When a group that has formed with the world has its partitions.
   static let beginning: World.Time = .seconds(10)
 
@@ -192,10 +180,8 @@ package final class Accounts: @unchecked Sendable {
         returns.expect(retry.identity)
         note(send)
         world.note(.deferred(partition, offset, send))
-        if accounts[send]?.deferredAt == nil { accounts[send]?.deferredAt = world.now }
         pages?.deferred(retry.part, of: send)
         noteReturn(send)
-        accounts[send]?.wasDeferred = true
         accounts[send]?.deferrals.append((world.now, record.writer))
       } catch {
         violate("unreadable retry record: \(error)")
@@ -223,7 +209,7 @@ package final class Accounts: @unchecked Sendable {
         let committed = max(retriesTakeCommits(copy.time), retriesTakeCommits(copy.time + .seconds(1)))
         // A pump that is told to end waits for its group only for a moment.
         return isTroubled(copy.process, between: copy.time, and: committed)
-          || ends[copy.process].map { $0 <= committed } == true
+          || troubles.hasEnded(copy.process, by: committed)
       }
     if !mayRepeat { violate("a deferred part of \(retry.send.id) is copied back twice") }
   }
@@ -271,8 +257,9 @@ package final class Accounts: @unchecked Sendable {
       account.status = (world.now, record.writer)
       account.parts[status.attempt, default: []].formUnion(status.part..<status.part + status.span)
       let isEnd = !account.isConcluded && account.parts[status.attempt]?.count == status.parts
-      pages?.noted(status.part..<status.part + status.span, of: status.send)
-      results?.noted(status, isEnd: isEnd, isUndisturbed: lastTrouble < account.postedAt)
+      pages?.noted(
+        status.part..<status.part + status.span, of: status.send, mayRepeat: isTroubled(record.writer))
+      results?.noted(status, isEnd: isEnd, isUndisturbed: troubles.last < account.postedAt)
       if isEnd {
         account.concludedAt = world.now
         counts.ended += 1
@@ -356,31 +343,21 @@ package final class Accounts: @unchecked Sendable {
   }
 
   /// A process is told to end.
-  func ends(_ process: String) { ends[process] = ends[process] ?? world.now }
+  func ends(_ process: String) { troubles.end(process, at: world.now) }
 
   /// A process is in trouble for a while: others may repeat what it did shortly before, and since.
-  func troubled(_ process: String, for time: World.Time = 0) {
-    let until = world.now + time + Self.commitPatience
-    lastTrouble = max(lastTrouble, until)
-    troubles[process, default: []].append(world.now...until)
-  }
+  func troubled(_ process: String, for time: World.Time = 0) { troubles.begin(process, at: world.now, for: time) }
 
-  private func isTroubled(_ process: String) -> Bool {
-    troubles[process]?.contains { $0.contains(world.now) } == true
-  }
+  private func isTroubled(_ process: String) -> Bool { troubles.hold(process, at: world.now) }
 
   /// Whether the process is in trouble at that moment, or before a commit would follow.
   private func isTroubled(_ process: String, since moment: World.Time) -> Bool {
-    isTroubled(process, between: moment, and: moment)
+    troubles.hold(process, between: moment, and: moment)
   }
 
   /// Whether the process is in trouble between two moments, or before a commit would follow.
   func isTroubled(_ process: String, between start: World.Time, and end: World.Time) -> Bool {
-    troubles[process]?.contains { $0.overlaps(start...end + Self.commitPatience) } == true
-  }
-
-  private func wasTroubled(_ process: String, after moment: World.Time) -> Bool {
-    troubles[process]?.contains { $0.upperBound >= moment } == true
+    troubles.hold(process, between: start, and: end)
   }
 
   /// The send of a push, whose payload is the send's id.
@@ -399,8 +376,8 @@ package final class Accounts: @unchecked Sendable {
     if push.expiresAt <= now { violate("\(push.id) of \(send) is handed over by \(process) after its expiry") }
     let former = handOvers.updateValue((process, world.now), forKey: push.id)
     // A retry pump that takes over a partition copies again what had settled above its position.
-    let mayComeTwice = account.deferredAt.map { $0 <= lastTrouble } ?? false
-    if !mayComeTwice, results?.isKnown(push, to: process, at: { !wasTroubled(process, after: $0) }) == true {
+    let mayComeTwice = account.deferrals.first.map { $0.at <= troubles.last } ?? false
+    if !mayComeTwice, results?.isKnown(push, to: process, at: { !troubles.hold(process, after: $0) }) == true {
       violate("\(push.id) of \(send) is pushed again by \(process), which knows that it is delivered")
     }
     results?.handedOver(push.id)
@@ -409,7 +386,7 @@ package final class Accounts: @unchecked Sendable {
       // A send is covered by a commit soon after its end, unless those who pushed and ended it are in trouble then. A
       // process in trouble may not know yet that another one has taken over.
       if !account.mayReturn, !isTroubled(process), account.isConcluded, let end = account.status, end.at >= former.at,
-        end.at + Self.commitPatience < world.now,
+        end.at + Troubles.commitPatience < world.now,
         // A page ends before its broadcast.
         !isTroubled(former.process, between: push.isBroadcast ? former.at : end.at, and: end.at),
         !isTroubled(end.by, since: end.at),
@@ -417,7 +394,8 @@ package final class Accounts: @unchecked Sendable {
       {
         violate("\(push.id) of \(send) is pushed again by \(process), long after its end")
       }
-    } else if keepsOrder, !push.isBroadcast, !account.wasDeferred, !account.isConcluded, let place = account.place {
+    } else if keepsOrder, !push.isBroadcast, account.deferrals.isEmpty, !account.isConcluded, let place = account.place
+    {
       let device = "\(push.handle) of \(account.send.audience.text)"
       if place < latest[device] ?? -1 { violate("\(push.id) of \(send) is pushed after a later send") }
       latest[device] = place
@@ -446,7 +424,7 @@ package final class Accounts: @unchecked Sendable {
     pushes[push.id] = times
     guard times > 1 else { return }
     counts.repeated += 1
-    if send(of: push).flatMap({ accounts[$0.id]?.deferredAt }) == nil { unexcused += 1 }
+    if send(of: push).flatMap({ accounts[$0.id]?.deferrals.first }) == nil { unexcused += 1 }
   }
 
   /// A push service has accepted a push that had expired on its way.

@@ -13,8 +13,9 @@ final class FinishedPages: @unchecked Sendable {
   /// Give the commands; nil where workers may not learn of them in time.
   private let operators: Operators?
   private let violate: (String) -> Void
-  /// The pages of which a part was deferred: it is pushed after the page's end.
-  private var deferred: [SendID: Set<Int>] = [:]
+  /// The pages that are pushed after their end: those of which a part was deferred, and those that a process ended
+  /// whose partition another one owned already.
+  private var repeatable: [SendID: Set<Int>] = [:]
   /// The pages of which the log has a status record or a retry record.
   private var recorded: [SendID: Set<Int>] = [:]
   private var pushed: Set<PushID> = []
@@ -28,12 +29,15 @@ final class FinishedPages: @unchecked Sendable {
   }
 
   func deferred(_ part: Int, of send: SendID) {
-    deferred[send, default: []].insert(part)
+    repeatable[send, default: []].insert(part)
     recorded[send, default: []].insert(part)
   }
 
-  /// The parts of a send have a status record.
-  func noted(_ parts: Range<Int>, of send: SendID) { recorded[send, default: []].formUnion(parts) }
+  /// The parts of a send have a status record. `mayRepeat`: of a process in trouble.
+  func noted(_ parts: Range<Int>, of send: SendID, mayRepeat: Bool = false) {
+    recorded[send, default: []].formUnion(parts)
+    if mayRepeat { repeatable[send, default: []].formUnion(parts) }
+  }
 
   /// A worker reports pages as finished.
   func finishing(_ pages: [Int], of broadcast: BroadcastID) {
@@ -56,7 +60,7 @@ final class FinishedPages: @unchecked Sendable {
     else { return }
     // The moments are of processes whose clocks may be wrong by seconds.
     for (page, end) in state.finished where world.wall > end + .seconds(6) {
-      guard deferred[send.id]?.contains(page) != true, RegistrationSlice.page(page, of: pages).contains(registration)
+      guard repeatable[send.id]?.contains(page) != true, RegistrationSlice.page(page, of: pages).contains(registration)
       else { continue }
       violate("\(push.id) of \(send.id) is pushed by \(process), and its page \(page) was finished long before")
     }

@@ -34,6 +34,9 @@ package struct Shrinker {
       if profile.workers != usual.workers { options += " --workers \(profile.workers)" }
       if profile.partitions != usual.partitions { options += " --partitions \(profile.partitions)" }
       if profile.users != usual.users { options += " --users \(profile.users)" }
+      if profile.faults != usual.faults {
+        options += " --faults \(profile.faults.map(\.rawValue).sorted().joined(separator: " "))"
+      }
       if !without.isEmpty {
         options += " --without-faults \(without.sorted().map(String.init).joined(separator: ","))"
       }
